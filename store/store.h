@@ -1,0 +1,65 @@
+/*
+ * store/store.h - what outlives the process: responses and the tree they form.
+ *
+ * An interface: a store is a table of functions and its own state, so that the
+ * embedded SQLite store (sqlite_store.h) can be joined by a shared one. The same
+ * contract tests run on every implementation.
+ *
+ * Writes are asynchronous. put and remove copy what they need and queue it; the
+ * store's own thread does it and then calls done() from that thread, once, with
+ * PAWL_OK only when the write will survive `kill -9` and a power cut. A full
+ * queue is PAWL_E_BUSY at once and done() is not called. Reads are synchronous
+ * and see every write whose done() was called. All functions are [any]; done()
+ * must be quick and may call put and remove, but not close.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <pawl/plugin.h>
+
+/* One finished response: an immutable node of the tree. JSON members are texts of
+ * the shape that host/api gives them; the store does not look inside. */
+typedef struct store_response {
+    const char *id;        /* "resp_…"                                           */
+    const char *parent_id; /* previous_response_id, or NULL at a root            */
+    const char *model;     /* the name it was asked for by                       */
+    const char *status;    /* completed, incomplete, failed, cancelled           */
+    int64_t created_ms;    /* wall clock                                         */
+    int64_t completed_ms;
+    const char *request;   /* JSON object: what the Response object echoes       */
+    const char *input;     /* JSON array: this response's own input items        */
+    const char *output;    /* JSON array: its output items                       */
+    const char *result;    /* JSON object: usage, error, incomplete_details      */
+    const int32_t *tokens; /* the whole timeline: prompt, then what was generated */
+    uint64_t n_tokens;
+    uint64_t n_prompt; /* how many of them are the prompt                    */
+} store_response;
+
+typedef void (*store_done)(void *arg, pawl_status status, const pawl_error *error);
+
+typedef struct store store;
+
+struct store {
+    /* A response of the same id must not exist (PAWL_E_ARGUMENT through done). A
+     * parent that does not exist is PAWL_E_NOT_FOUND through done. */
+    pawl_status (*put)(store *s, const store_response *response, store_done done, void *arg,
+                       pawl_error *error);
+
+    /* PAWL_E_NOT_FOUND: never was, or was removed. The result is one allocation of
+     * the caller's, to be free()d. with_removed: also a removed one that is still
+     * kept because others descend from it (for walking up the tree). */
+    pawl_status (*get)(store *s, const char *id, int with_removed, store_response **response,
+                       pawl_error *error);
+
+    /* Removes a response: get() no longer finds it and it can be nobody's new
+     * parent. Its row goes as soon as nothing descends from it any more.
+     * PAWL_E_NOT_FOUND through done: there is no such response. */
+    pawl_status (*remove)(store *s, const char *id, store_done done, void *arg, pawl_error *error);
+
+    /* Finishes what is queued, calls the outstanding done()s, ends the thread. */
+    void (*close)(store *s);
+};
+
+#endif /* STORE_STORE_H */
