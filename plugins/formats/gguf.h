@@ -1,5 +1,5 @@
 /*
- * formats/gguf.h - reading GGUF model files (version 3, little-endian).
+ * formats/gguf.h - reading GGUF model files (versions 2 and 3, little-endian).
  *
  * A gguf_file is a read-only memory map plus an index of its metadata and
  * tensors. Nothing is copied: strings, arrays and tensor data point into the
@@ -65,10 +65,11 @@ enum gguf_tensor_type {
 typedef struct gguf_file gguf_file;
 
 typedef struct gguf_array {
-    uint32_t type;   /* enum gguf_value_type of the elements; never GGUF_ARRAY   */
-    uint64_t count;  /* elements                                                */
-    const void *data; /* packed elements (unaligned); strings: use gguf_array_string */
-    uint64_t bytes;  /* of data                                                 */
+    uint32_t type;           /* enum gguf_value_type of the elements; never GGUF_ARRAY   */
+    uint64_t count;          /* elements                                                */
+    const void *data;        /* packed elements (unaligned); strings: use gguf_array_string */
+    uint64_t bytes;          /* of data                                                 */
+    const uint64_t *strings; /* where each string starts in the file; or NULL   */
 } gguf_array;
 
 typedef struct gguf_tensor {
@@ -84,7 +85,8 @@ typedef struct gguf_tensor {
  * byte order this reader does not know; PAWL_E_FORMAT: damaged;
  * PAWL_E_NOT_FOUND: cannot be opened. */
 pawl_status gguf_open(pawl_bytes path, gguf_file **file, pawl_error *error);
-/* The same over bytes that the caller keeps until gguf_close(). */
+/* The same over bytes that the caller keeps until gguf_close(); they should be
+ * aligned as malloc() aligns, so that tensor data is. */
 pawl_status gguf_open_memory(const void *data, uint64_t size, gguf_file **file, pawl_error *error);
 void gguf_close(gguf_file *file); /* NULL allowed */
 
