@@ -1,0 +1,54 @@
+/*
+ * run/request.h - one request, whichever dialect it came in.
+ *
+ * host/api fills a run_request (zeroed by run_request_new) from JSON; after
+ * run_start() it belongs to the turn. All members are owned by the request and
+ * freed by run_request_free(). Not locked: one thread at a time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_REQUEST_H
+#define RUN_REQUEST_H
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "run/model.h"
+#include "run/record.h"
+
+#define RUN_MAX_STOP 16        /* stop strings                  */
+#define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
+#define RUN_MAX_TOP_LOGPROBS 20
+
+typedef struct run_request {
+    char id[CLOCK_ID_SIZE];   /* "resp_…", made by run_request_new             */
+    int64_t created_ms;       /* wall clock                                    */
+    run_model *model;         /* not owned; lives as long as the runtime       */
+    run_record *parent;       /* a reference, or NULL                          */
+    cJSON *items;             /* array: the new input items in the shape of
+                               * api.md 4, every one with "type" and "id"      */
+    char *instructions;       /* system text for this request only, or NULL    */
+    cJSON *tools;             /* array of {"type":"function","function":{name,
+                               * description, parameters}}, or NULL            */
+    bool tools_off;           /* tool_choice "none"                            */
+    bool one_call;            /* parallel_tool_calls false                     */
+    cJSON *echo;              /* object: what the answer repeats; stored as is */
+    bool store;               /* keep it in the store                          */
+    bool generate;            /* false: prefill and cache, sample nothing      */
+    bool truncate;            /* drop the oldest turns instead of refusing     */
+    bool logprobs;            /* events carry log-probabilities                */
+    uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */
+    uint64_t max_tokens;      /* of output; 0: until the context is full       */
+    uint64_t min_tokens;      /* end tokens are ignored before                 */
+    bool ignore_eos;          /* end tokens are ignored                        */
+    char *stop[RUN_MAX_STOP]; /* n_stop strings that end the reply, left out of it */
+    size_t n_stop;
+    pawl_sampling sampling; /* temperature, top_p, top_k, min_p, penalties, seed;
+                             * the seed is set by run_request_new to a random one */
+    char *reasoning_effort; /* "low", …, or NULL                             */
+    int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
+} run_request;
+
+run_request *run_request_new(const base_clock *clock); /* NULL without memory */
+void run_request_free(run_request *request);           /* NULL allowed       */
+
+#endif /* RUN_REQUEST_H */

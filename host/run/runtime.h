@@ -1,0 +1,82 @@
+/*
+ * run/runtime.h - all models that are served, the store, and the turns on them.
+ *
+ * Threads: the worker (parsing, history, rendering, tokenising: one job at a
+ * time, in order), one engine thread for each model (scheduler.c), the store's
+ * own. Whoever calls from elsewhere hands work to the worker by run_defer().
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_RUNTIME_H
+#define RUN_RUNTIME_H
+
+#include "run/event.h"
+#include "run/model.h"
+#include "run/request.h"
+
+typedef struct run_runtime run_runtime;
+typedef struct run_turn run_turn;
+
+typedef struct run_config {
+    registry *plugins;
+    const run_model_config *models;
+    size_t n_models;
+    store *store; /* becomes the runtime's; NULL: nothing can be stored */
+    const base_clock *clock;
+    uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
+} run_config;
+
+/* Why a request was not accepted; what the client should be told and do. */
+enum run_refusal_reason {
+    RUN_REFUSED_INPUT,       /* param names the place                              */
+    RUN_REFUSED_TOO_LONG,    /* the prompt does not fit the context                */
+    RUN_REFUSED_UNSUPPORTED, /* this model or its dialect cannot; param names what */
+    RUN_REFUSED_BUSY,        /* queue full: again later                            */
+    RUN_REFUSED_NOT_FOUND,   /* what was asked for is not there                    */
+    RUN_REFUSED_STOPPING,    /* shutting down                                      */
+    RUN_REFUSED_INTERNAL     /* our fault or a plugin's                            */
+};
+
+typedef struct run_refusal {
+    enum run_refusal_reason reason;
+    char param[64]; /* "input", "input[2].call_id", …; "" none */
+    char message[300];
+} run_refusal;
+
+pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error);
+/* Refuses what is new, cancels what runs, waits for every END, closes models and
+ * store. [main] */
+void run_close(run_runtime *runtime);
+
+/* Runs job(arg) on the worker. False: the queue is full or the runtime stops; the
+ * job will not run. [any] */
+bool run_defer(run_runtime *runtime, void (*job)(void *arg), void *arg);
+
+size_t run_model_count(const run_runtime *runtime);                      /* [any] */
+run_model *run_model_at(const run_runtime *runtime, size_t i);           /* [any] */
+run_model *run_model_find(const run_runtime *runtime, const char *name); /* NULL: unknown. [any] */
+const base_clock *run_clock(const run_runtime *runtime);
+
+/* Prepares a request (history, rendering, tokens, context check) and queues it. The
+ * request becomes the runtime's in every case. False: refused, *refusal says why and
+ * no event comes. True: the listener has been given CREATED, more follows. *turn is
+ * a reference for run_cancel(), to be given to run_turn_release(). [worker] */
+bool run_start(run_runtime *runtime, run_request *request, run_listener listener, run_turn **turn,
+               run_refusal *refusal);
+/* How many tokens the prompt of a request has; the request stays the caller's. [worker] */
+bool run_count(run_runtime *runtime, run_request *request, uint64_t *n_tokens,
+               run_refusal *refusal);
+
+/* Ends a turn soon, with END and the status "cancelled". [any] */
+void run_cancel(run_turn *turn);
+void run_turn_release(run_turn *turn); /* [any], NULL allowed */
+
+/* A stored response, its chain not loaded. NULL: unknown. with_removed as in
+ * store.h. [worker] */
+run_record *run_find(run_runtime *runtime, const char *id, bool with_removed);
+/* Removes a stored response; done is called from the store's thread. [worker] */
+bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
+/* The function_call of this call_id in a record's own items or its ancestors'. [worker] */
+bool run_chain_has_call(run_runtime *runtime, run_record *from, const char *call_id);
+
+#endif /* RUN_RUNTIME_H */
