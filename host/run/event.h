@@ -51,6 +51,7 @@ typedef struct run_event {
     cJSON *logprobs;  /* DELTA, ITEM_END of a message, where asked for: array of
                        * {"token","logprob","bytes","top_logprobs":[{"token",
                        * "logprob","bytes"}]}; else NULL                   */
+    cJSON *item;      /* ITEM_END: the item as the record's output has it  */
     bool complete;    /* ITEM_END: whole; false: cut by limit or failure   */
     /* END: */
     run_record *record;      /* a reference: status, output, result, all of it    */
