@@ -1,0 +1,40 @@
+/*
+ * store/responses.h - the tree of responses, on one connection.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef STORE_RESPONSES_H
+#define STORE_RESPONSES_H
+
+#include "store/db.h"
+#include "store/store.h"
+
+#include <stdbool.h>
+
+/* What pawl.db must be. */
+extern const db_kind responses_kind;
+
+/* The statements of one connection; all zero where closed. */
+typedef struct responses {
+    sqlite3 *db;            /* borrowed                           */
+    sqlite3_stmt *get;      /* a whole row by id                  */
+    sqlite3_stmt *look;     /* parent, removed, has children      */
+    sqlite3_stmt *insert;   /* NULL on a connection that reads    */
+    sqlite3_stmt *mark;     /* removed = 1; NULL likewise         */
+    sqlite3_stmt *delete_1; /* one row; NULL likewise             */
+} responses;
+
+/* Prepares what is needed; db stays the caller's and outlives it. [owner] */
+pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *error);
+void responses_close(responses *r);
+
+/* As in store.h, but at once and inside the transaction that is open. A status
+ * from SQLite itself (db_fail) may have ended that transaction. [owner] */
+pawl_status responses_put(responses *r, const store_response *response, pawl_error *error);
+pawl_status responses_remove(responses *r, const char *id, pawl_error *error);
+
+/* As in store.h. [owner] */
+pawl_status responses_get(responses *r, const char *id, bool with_removed, store_response **out,
+                          pawl_error *error);
+
+#endif /* STORE_RESPONSES_H */

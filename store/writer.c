@@ -1,0 +1,423 @@
+/*
+ * store/writer.c - the store thread: the one connection that writes.
+ *
+ * Group commit: whatever is queued when the thread comes back from the disk is one
+ * transaction, so that the price of a flush is shared by all who wait for it. Each
+ * write has a savepoint of its own: one that is refused leaves the others alone.
+ *
+ *     pop one, and what else is there -> BEGIN -> each: SAVEPOINT, apply, RELEASE
+ *       -> COMMIT (flushed) -> done() of each -> checkpoint, if the log has grown
+ *
+ * Errors that SQLite itself reports may have ended the transaction. Then it is
+ * rolled back and each write of the group is tried alone, so that one that is too
+ * large for the disk does not take the small ones with it; unless it was COMMIT
+ * that failed: then nobody can say what is on the disk, and all are told so.
+ *
+ * After a disk error nothing the connection believes is believed any more, and
+ * Linux forgets pages that it could not write. All connections are closed and
+ * opened again, and before the next write the log must be copied into the database
+ * and emptied, so that no later commit stands on pages that may not be there.
+ * A full disk is no such error: reading goes on, and writing when there is space.
+ *
+ * A writer belongs to sqlite_store.c. Members marked [store] are the thread's own,
+ * and the opener's until the thread starts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "store/writer.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/queue.h"
+#include "store/record.h"
+
+#define MAX_GROUP 64                /* writes in one transaction                     */
+#define MAX_GROUP_BYTES (32u << 20) /* their memory, at which no more are taken      */
+#define COPY_PAGES 1000             /* log pages from which it is copied after a commit */
+#define EMPTY_PAGES 16384           /* log pages (64 MiB) from which it is emptied   */
+#define IDLE_MS 1000                /* a log that nobody adds to is copied after this */
+
+/* One write on its way. */
+typedef struct operation {
+    store_response *put;        /* owned; NULL: this is a removal   */
+    char id[RECORD_MAX_ID + 1]; /* what to remove                   */
+    size_t size;                /* bytes it counts for              */
+    store_done done;            /* may be NULL                      */
+    void *arg;                  /* for done                         */
+    pawl_status status;         /* how it ended                     */
+    pawl_error error;           /* and why, if it failed            */
+} operation;
+
+struct writer {
+    readers *readers;           /* borrowed                                       */
+    char *path;                 /* of the database                                */
+    queue *queue;               /* of operation *                                 */
+    atomic_size_t queued_bytes; /* what they and the group under way count for    */
+    atomic_bool closing;        /* nothing more is taken                          */
+    pthread_t thread;           /* the store thread                               */
+    sqlite3 *db;                /* [store] NULL after a disk error, until reopened */
+    responses rows;             /* [store] its statements                         */
+    bool log_unsafe;            /* [store] the log must be emptied before a write */
+    bool away;                  /* [store] opening it again failed: said once      */
+    bool failing;               /* [store] the last group met an error: said once */
+    int log_pages;              /* [store] in the log after the last commit       */
+    bool log_copied;            /* [store] all of them are in the database too    */
+};
+
+/* ----------------------------------------------------------- connection --- */
+
+static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
+{
+    writer *w = context;
+    (void)db;
+    (void)name;
+    w->log_pages = pages;
+    w->log_copied = false;
+    return SQLITE_OK;
+}
+
+static void disconnect(writer *w)
+{
+    readers_disconnect(w->readers);
+    responses_close(&w->rows);
+    db_close(w->db); /* the last one to go: copies the log and deletes it, if it can */
+    w->db = NULL;
+    w->log_copied = false; /* the thread looks again after a moment */
+}
+
+static void empty_log(writer *w)
+{
+    pawl_error error;
+    if (db_checkpoint(w->db, SQLITE_CHECKPOINT_TRUNCATE, &error) == PAWL_OK) {
+        w->log_unsafe = false;
+        w->log_copied = true;
+        w->log_pages = 0;
+    } else {
+        log_write(PAWL_LOG_WARN, "store", "the log could not be emptied: %s", error.message);
+    }
+}
+
+/* Opens all connections. That the log cannot be emptied is no reason to refuse
+ * reading: writes are refused until it can. */
+static pawl_status connect(writer *w, pawl_error *error)
+{
+    pawl_status status = db_open_writer(w->path, &responses_kind, &w->db, error);
+    if (status)
+        return status;
+    w->log_unsafe = true;
+    sqlite3_wal_hook(w->db, on_commit, w);
+    empty_log(w);
+    status = responses_open(&w->rows, w->db, true, error);
+    if (!status)
+        status = readers_connect(w->readers, w->path, error);
+    if (status)
+        disconnect(w);
+    return status;
+}
+
+/* Between groups: reading is to go on as soon as the disk lets it. */
+static void reconnect(writer *w)
+{
+    pawl_error error;
+    pawl_status status = connect(w, &error);
+    if (status && !w->away)
+        log_write(PAWL_LOG_ERROR, "store", "reading stops: %s", error.message);
+    else if (!status)
+        log_write(PAWL_LOG_WARN, "store", "%s was opened again", w->path);
+    w->away = status != PAWL_OK;
+}
+
+/* The connection as a write needs it. */
+static pawl_status ready(writer *w, pawl_error *error)
+{
+    pawl_status status = w->db ? PAWL_OK : connect(w, error);
+    if (!status && w->log_unsafe)
+        empty_log(w);
+    if (!status && w->log_unsafe)
+        status = pawl_fail(error, PAWL_E_BUSY,
+                           "%s: after a disk error its log cannot be emptied yet; retry", w->path);
+    return status;
+}
+
+/* After a group: keeps the log small. */
+static void tend_log(writer *w, bool idle)
+{
+    pawl_error error;
+    if (!w->db || w->log_copied)
+        return;
+    if (w->log_pages >= EMPTY_PAGES) {
+        empty_log(w);
+    } else if (idle || w->log_pages >= COPY_PAGES) {
+        if (db_checkpoint(w->db, SQLITE_CHECKPOINT_PASSIVE, &error) != PAWL_OK)
+            log_write(PAWL_LOG_WARN, "store", "%s", error.message);
+        w->log_copied = true; /* until the next commit: an idle thread does not spin */
+    }
+}
+
+/* --------------------------------------------------------------- groups --- */
+
+/* How a transaction ended. */
+enum outcome {
+    FINISHED,    /* committed; each operation holds its own status      */
+    ROLLED_BACK, /* nothing was written, because of one of them         */
+    UNKNOWN      /* COMMIT failed; each operation holds that            */
+};
+
+static void fail_all(operation **group, size_t n, pawl_status status, const pawl_error *error)
+{
+    for (size_t i = 0; i < n; i++) {
+        group[i]->status = status;
+        group[i]->error = *error;
+    }
+}
+
+/* Applies one. False: the transaction is lost or can no longer be trusted. */
+static bool apply(writer *w, operation *op)
+{
+    op->status = db_exec(w->db, "SAVEPOINT one", &op->error);
+    if (op->status)
+        return false;
+    op->status = op->put ? responses_put(&w->rows, op->put, &op->error)
+                         : responses_remove(&w->rows, op->id, &op->error);
+    if (op->status == PAWL_E_DEVICE || sqlite3_get_autocommit(w->db))
+        return false;
+    if (op->status && db_exec(w->db, "ROLLBACK TO one", NULL))
+        return false;
+    return db_exec(w->db, "RELEASE one", NULL) == PAWL_OK;
+}
+
+static void roll_back(writer *w)
+{
+    if (!sqlite3_get_autocommit(w->db))
+        db_exec(w->db, "ROLLBACK", NULL);
+}
+
+static enum outcome transact(writer *w, operation **group, size_t n)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    pawl_status status = ready(w, &error);
+    if (!status)
+        status = db_exec(w->db, "BEGIN IMMEDIATE", &error);
+    if (status) {
+        fail_all(group, n, status, &error);
+        return UNKNOWN;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (apply(w, group[i]))
+            continue;
+        roll_back(w);
+        if (!group[i]->status)
+            group[i]->status = pawl_fail(&group[i]->error, PAWL_E_INTERNAL,
+                                         "%s: the transaction was lost", w->path);
+        return ROLLED_BACK;
+    }
+    status = db_exec(w->db, "COMMIT", &error);
+    if (!status)
+        return FINISHED;
+    roll_back(w);
+    fail_all(group, n, status, &error);
+    return UNKNOWN;
+}
+
+/* Says once that writing fails, and once that it is well again. */
+static void report(writer *w, const operation *failed)
+{
+    if (failed && !w->failing)
+        log_write(PAWL_LOG_ERROR, "store", "%s", failed->error.message);
+    else if (!failed && w->failing)
+        log_write(PAWL_LOG_INFO, "store", "%s: writing works again", w->path);
+    w->failing = failed != NULL;
+}
+
+/* Brings every operation of the group to its status. */
+static void run_group(writer *w, operation **group, size_t n)
+{
+    enum outcome outcome = transact(w, group, n);
+    const operation *failed = NULL;
+    bool device = false;
+    for (size_t i = 0; i < n && outcome != FINISHED; i++) {
+        if (group[i]->status) {
+            failed = group[i];
+            device = device || failed->status == PAWL_E_DEVICE;
+        }
+    }
+    report(w, failed);
+    if (device)
+        disconnect(w); /* the next group, or the caller below, connects again */
+    if (outcome != ROLLED_BACK || n == 1)
+        return;
+    for (size_t i = 0; i < n; i++)
+        run_group(w, &group[i], 1);
+}
+
+static void finish(writer *w, operation *op)
+{
+    if (op->done)
+        op->done(op->arg, op->status, op->status ? &op->error : NULL);
+    atomic_fetch_sub(&w->queued_bytes, op->size);
+    free(op->put);
+    free(op);
+}
+
+/* --------------------------------------------------------------- thread --- */
+
+/* What is queued behind the first, as far as it fits into one transaction. */
+static size_t gather(writer *w, operation *first, operation **group)
+{
+    size_t n = 1, bytes = first->size;
+    group[0] = first;
+    while (n < MAX_GROUP && bytes < MAX_GROUP_BYTES) {
+        operation *more = queue_pop(w->queue, 0);
+        if (!more)
+            break;
+        bytes += more->size;
+        group[n++] = more;
+    }
+    return n;
+}
+
+static void *store_thread(void *context)
+{
+    writer *w = context;
+    operation *group[MAX_GROUP];
+    for (;;) {
+        operation *first = queue_pop(w->queue, w->log_copied ? -1 : IDLE_MS);
+        if (first) {
+            size_t n = gather(w, first, group);
+            run_group(w, group, n);
+            for (size_t i = 0; i < n; i++)
+                finish(w, group[i]);
+        } else if (atomic_load(&w->closing) && queue_size(w->queue) == 0) {
+            break;
+        }
+        if (!w->db)
+            reconnect(w);
+        tend_log(w, first == NULL);
+    }
+    return NULL;
+}
+
+static pawl_status start_thread(writer *w, pawl_error *error)
+{
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the main thread's business */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&w->thread, NULL, store_thread, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return pawl_fail(error, PAWL_E_MEMORY, "the store thread cannot be started: %s",
+                         strerror(rc));
+    pthread_setname_np(w->thread, "pawl-store");
+    return PAWL_OK;
+}
+
+static void release(writer *w)
+{
+    queue_free(w->queue);
+    free(w->path);
+    free(w);
+}
+
+pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error *error)
+{
+    writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", path);
+    atomic_init(&w->queued_bytes, 0);
+    atomic_init(&w->closing, false);
+    w->readers = all;
+    w->path = strdup(path);
+    w->queue = queue_open(WRITER_MAX_QUEUED);
+    pawl_status status = PAWL_OK;
+    if (!w->path || !w->queue)
+        status = pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", path);
+    if (!status)
+        status = connect(w, error);
+    if (!status) {
+        status = start_thread(w, error);
+        if (status)
+            disconnect(w);
+    }
+    if (status) {
+        release(w);
+        return status;
+    }
+    *out = w;
+    return PAWL_OK;
+}
+
+void writer_close(writer *w)
+{
+    if (!w)
+        return;
+    queue_close(w->queue); /* first: what was taken before will be found */
+    atomic_store(&w->closing, true);
+    pthread_join(w->thread, NULL);
+    if (w->db)
+        empty_log(w);
+    disconnect(w);
+    release(w);
+}
+
+/* -------------------------------------------------------------- any thread --- */
+
+static void discard(operation *op)
+{
+    free(op->put);
+    free(op);
+}
+
+/* Takes the operation over, or frees it and says why it is not taken. */
+static pawl_status enqueue(writer *w, operation *op, pawl_error *error)
+{
+    size_t before = atomic_fetch_add(&w->queued_bytes, op->size);
+    size_t size = op->size;
+    bool fits = before == 0 || before + size <= WRITER_MAX_BYTES;
+    if (fits && queue_push(w->queue, op))
+        return PAWL_OK;
+    atomic_fetch_sub(&w->queued_bytes, size);
+    discard(op);
+    if (atomic_load(&w->closing))
+        return pawl_fail(error, PAWL_E_BUSY, "the store is being closed");
+    return pawl_fail(error, PAWL_E_BUSY, "the store has %d writes or %zu MiB waiting; retry soon",
+                     WRITER_MAX_QUEUED, WRITER_MAX_BYTES >> 20);
+}
+
+static operation *new_operation(store_done done, void *arg)
+{
+    operation *op = calloc(1, sizeof *op);
+    if (op) {
+        op->size = sizeof *op;
+        op->done = done;
+        op->arg = arg;
+        op->error.struct_size = sizeof op->error;
+    }
+    return op;
+}
+
+pawl_status writer_put(writer *w, const store_response *response, store_done done, void *arg,
+                       pawl_error *error)
+{
+    size_t size = 0;
+    operation *op = new_operation(done, arg);
+    if (op)
+        op->put = record_copy(response, &size);
+    if (!op || !op->put) {
+        free(op);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to store the response %s", response->id);
+    }
+    op->size += size;
+    return enqueue(w, op, error);
+}
+
+pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error)
+{
+    operation *op = new_operation(done, arg);
+    if (!op)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to remove the response %s", id);
+    strcpy(op->id, id);
+    return enqueue(w, op, error);
+}

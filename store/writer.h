@@ -1,0 +1,30 @@
+/*
+ * store/writer.h - the store thread: the one connection that writes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef STORE_WRITER_H
+#define STORE_WRITER_H
+
+#include "store/readers.h"
+#include "store/store.h"
+
+/* Refused with PAWL_E_BUSY beyond either. */
+#define WRITER_MAX_QUEUED 256                /* writes that wait            */
+#define WRITER_MAX_BYTES ((size_t)256 << 20) /* their memory, all together  */
+
+typedef struct writer writer;
+
+/* Opens the database at path (migrating it where that is needed), connects the
+ * readers, which were initialised and outlive the writer, and starts the thread.
+ * [main] */
+pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error *error);
+/* Finishes what is queued, disconnects the readers, ends the thread. NULL allowed. */
+void writer_close(writer *w);
+
+/* As in store.h; the arguments were checked. [any] */
+pawl_status writer_put(writer *w, const store_response *response, store_done done, void *arg,
+                       pawl_error *error);
+pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error);
+
+#endif /* STORE_WRITER_H */
