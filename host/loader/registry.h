@@ -37,7 +37,7 @@ enum registry_state {
 typedef struct registry_config {
     const char *const *folders; /* searched first, in order                        */
     size_t n_folders;
-    bool only_folders;          /* do not search PAWL_PLUGIN_PATH and the defaults  */
+    bool only_folders; /* do not search PAWL_PLUGIN_PATH and the defaults  */
 } registry_config;
 
 typedef struct registry_plugin {
@@ -46,11 +46,11 @@ typedef struct registry_plugin {
     const char *id;            /* "" where unknown                                  */
     const char *name;
     const char *version;
-    const char *interfaces;    /* as in the manifest, joined by ' '                 */
+    const char *interfaces; /* as in the manifest, joined by ' '                 */
     enum registry_state state;
-    const char *reason;        /* why refused, or ""                                */
-    int32_t score;             /* what its probe said                               */
-    uint32_t generation;       /* 0: never loaded here                              */
+    const char *reason;  /* why refused, or ""                                */
+    int32_t score;       /* what its probe said                               */
+    uint32_t generation; /* 0: never loaded here                              */
 } registry_plugin;
 
 /* Reads all manifests and probes each candidate in a child process of our own

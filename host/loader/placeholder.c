@@ -1,0 +1,1 @@
+typedef int placeholder; /* replaced by the first real file of this room */
