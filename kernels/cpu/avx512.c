@@ -1,0 +1,133 @@
+/*
+ * kernels/cpu/avx512.c - the AVX-512 table, and its work along single rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "kernels/cpu/avx512.h"
+
+#if defined(__x86_64__)
+
+#include "kernels/tables.h"
+
+static AVX512 void add(float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        __m512 sum =
+            _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i));
+        _mm512_mask_storeu_ps(x + i, mask, sum);
+    }
+}
+
+static AVX512 void rmsnorm(const float *x, const float *weight, size_t n, float epsilon, float *y)
+{
+    __m512 lanes = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16) {
+        __m512 in = _mm512_maskz_loadu_ps(avx512_first(n - i), x + i);
+        lanes = _mm512_fmadd_ps(in, in, lanes);
+    }
+    float mean = avx512_fold(lanes) / (float)n;
+    __m512 scale = _mm512_set1_ps(1.0f / sqrtf(mean + epsilon));
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        __m512 in = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), scale);
+        _mm512_mask_storeu_ps(y + i, mask,
+                              _mm512_mul_ps(in, _mm512_maskz_loadu_ps(mask, weight + i)));
+    }
+}
+
+static AVX512 void silu_mul(const float *gate, const float *up, size_t n, float *y)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        __m512 g = _mm512_maskz_loadu_ps(mask, gate + i);
+        __m512 minus = _mm512_xor_ps(g, _mm512_set1_ps(-0.0f));
+        __m512 silu = _mm512_div_ps(g, _mm512_add_ps(one, avx512_exp(minus)));
+        _mm512_mask_storeu_ps(y + i, mask,
+                              _mm512_mul_ps(silu, _mm512_maskz_loadu_ps(mask, up + i)));
+    }
+}
+
+static AVX512 void to_f16(const float *x, size_t n, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        __m256i half = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, x + i),
+                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        _mm256_mask_storeu_epi16(y + i, mask, half);
+    }
+}
+
+/* Sixteen integers in [-127, 127]; NAN becomes -127. */
+AVX512_INLINE __m512i rounded(__m512 x, __m512 inverse)
+{
+    __m512 low = _mm512_max_ps(_mm512_mul_ps(x, inverse), _mm512_set1_ps(-127.0f));
+    return _mm512_cvtps_epi32(_mm512_min_ps(low, _mm512_set1_ps(127.0f)));
+}
+
+static AVX512 void quantise(const float *x, size_t n, void *row)
+{
+    size_t blocks = n / KERNELS_BLOCK;
+    int8_t *q = row;
+    float *scales = (float *)(void *)((uint8_t *)row + n);
+    for (size_t b = 0; b < blocks; b++) {
+        __m512 low = _mm512_loadu_ps(x + b * KERNELS_BLOCK);
+        __m512 high = _mm512_loadu_ps(x + b * KERNELS_BLOCK + 16);
+        __m512 most = _mm512_max_ps(_mm512_abs_ps(low), _mm512_setzero_ps());
+        most = _mm512_max_ps(_mm512_abs_ps(high), most);
+        float greatest = _mm512_reduce_max_ps(most);
+        float scale = greatest / 127.0f;
+        float inverse = greatest > NUMBERS_TINY ? 127.0f / greatest : 0.0f;
+        __m512i qlow = rounded(low, _mm512_set1_ps(inverse));
+        __m512i qhigh = rounded(high, _mm512_set1_ps(inverse));
+        _mm_storeu_si128((__m128i *)(void *)(q + b * KERNELS_BLOCK), _mm512_cvtepi32_epi8(qlow));
+        _mm_storeu_si128((__m128i *)(void *)(q + b * KERNELS_BLOCK + 16),
+                         _mm512_cvtepi32_epi8(qhigh));
+        int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(qlow, qhigh));
+        float scaled = scale * (float)sum;
+        scales[b] = scale;
+        memcpy(&scales[blocks + b], &sum, sizeof sum);
+        scales[2 * blocks + b] = scaled;
+    }
+}
+
+static AVX512 size_t argmax(const float *x, size_t n)
+{
+    __m512 best = _mm512_set1_ps(-INFINITY);
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        best = _mm512_mask_max_ps(best, mask, _mm512_maskz_loadu_ps(mask, x + i), best);
+    }
+    __m512 greatest = _mm512_set1_ps(_mm512_reduce_max_ps(best));
+    if (_mm512_cvtss_f32(greatest) == -INFINITY)
+        return 0;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 mask = avx512_first(n - i);
+        __mmask16 equal =
+            _mm512_mask_cmp_ps_mask(mask, _mm512_maskz_loadu_ps(mask, x + i), greatest, _CMP_EQ_OQ);
+        if (equal)
+            return i + (size_t)__builtin_ctz(equal);
+    }
+    return 0;
+}
+
+const kernels_table kernels_avx512 = {
+    .name = "avx512",
+    .dequantise = avx512_dequantise,
+    .quantise = quantise,
+    .matmul_q8 = avx512_matmul_q8,
+    .matmul_f32 = avx512_matmul_f32,
+    .add = add,
+    .rmsnorm = rmsnorm,
+    .silu_mul = silu_mul,
+    .to_f16 = to_f16,
+    .attention_span = avx512_attention_span,
+    .attention_merge = avx512_attention_merge,
+    .attention_finish = avx512_attention_finish,
+    .argmax = argmax,
+    .sum_exp = avx512_sum_exp,
+    .softmax_exp = avx512_softmax_exp,
+};
+
+#endif
