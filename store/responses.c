@@ -292,7 +292,7 @@ static const char *read_row(sqlite3_stmt *row, store_response *out, bool *remove
         bytes / 4 > RECORD_MAX_TOKENS)
         bad = "tokens";
     out->n_tokens = bytes / 4;
-    if (n_prompt < 0 || (uint64_t)n_prompt > out->n_tokens)
+    if (!bad && (n_prompt < 0 || (uint64_t)n_prompt > out->n_tokens))
         bad = "n_prompt";
     out->n_prompt = (uint64_t)n_prompt;
     return bad;
