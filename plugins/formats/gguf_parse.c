@@ -19,31 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/label.h"
+
 /* A place in the file. pos <= size always. */
 struct cursor {
     const uint8_t *data; /* of the whole file                           */
     uint64_t size;
     uint64_t pos;
 };
-
-/* A name as it may stand in a message: cut short, printable ASCII. */
-struct label {
-    char text[72];
-};
-
-static struct label label_of(pawl_bytes name)
-{
-    struct label label;
-    size_t n = 0;
-    for (; n < name.size && n < sizeof label.text - 1; n++) {
-        char c = name.data[n];
-        label.text[n] = c >= 0x20 && c < 0x7f ? c : '?';
-    }
-    label.text[n] = '\0';
-    if (n < name.size)
-        memcpy(label.text + n - 3, "...", 3);
-    return label;
-}
 
 int gguf_compare(pawl_bytes a, pawl_bytes b)
 {
