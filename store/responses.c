@@ -278,6 +278,8 @@ static const char *read_row(sqlite3_stmt *row, store_response *out, bool *remove
     out->id = column_text(row, ID, RECORD_MAX_ID, &bad);
     if (sqlite3_column_type(row, PARENT) != SQLITE_NULL)
         out->parent_id = column_text(row, PARENT, RECORD_MAX_ID, &bad);
+    if (out->parent_id && !record_id_ok(out->parent_id))
+        bad = "parent";
     out->created_ms = column_int(row, CREATED_MS, &bad);
     out->completed_ms = column_int(row, COMPLETED_MS, &bad);
     out->model = column_text(row, MODEL, RECORD_MAX_NAME, &bad);

@@ -293,7 +293,7 @@ static void damaged_rows_are_named(void **state)
         char text[600];
         store *s;
         store_response *got = NULL;
-        unlink(f->file);
+        assert_true(i == 0 || unlink(f->file) == 0);
         make_two(f);
         snprintf(text, sizeof text,
                  "PRAGMA foreign_keys = OFF; PRAGMA writable_schema = ON;"
