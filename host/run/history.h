@@ -1,0 +1,31 @@
+/*
+ * run/history.h - items of a whole conversation as the messages of a chat request.
+ *
+ * Items that belong to one assistant turn (reasoning, message, calls in a row)
+ * become one assistant message, since a chat template knows no smaller unit.
+ * Worker thread.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_HISTORY_H
+#define RUN_HISTORY_H
+
+#include "run/runtime.h"
+
+/* Longest chain of previous responses. */
+#define RUN_MAX_CHAIN 4096
+
+/* The ancestors of a request and the request's own items as an array of messages
+ * ({"role","content","tool_calls"?,"tool_call_id"?,"reasoning_content"?}), the
+ * instructions first. NULL: refused. */
+cJSON *run_history_messages(run_runtime *runtime, const run_request *request, run_refusal *refusal);
+
+/* Removes the oldest turn: everything after the leading system messages up to the
+ * second user message. False: only one turn is left. */
+bool run_history_drop_oldest(cJSON *messages);
+
+/* Fills a refusal; always false. */
+bool run_refuse(run_refusal *refusal, enum run_refusal_reason reason, const char *param,
+                const char *format, ...) PAWL_PRINTF(4, 5);
+
+#endif /* RUN_HISTORY_H */

@@ -1,0 +1,188 @@
+/*
+ * run/live.c - the sequences that the engine holds. See live.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "run/live.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A shared beginning shorter than this is not worth a fork. */
+#define MIN_FORK_TOKENS 16
+
+pawl_status live_set_open(live_set *set, const run_model *model, size_t max_entries,
+                          pawl_error *error)
+{
+    *set = (live_set){.model = model, .max_entries = max_entries};
+    set->entries = calloc(max_entries, sizeof(live *));
+    if (!set->entries)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for %zu sequences", max_entries);
+    return PAWL_OK;
+}
+
+void live_set_close(live_set *set)
+{
+    while (set->n_entries)
+        live_drop(set, set->entries[set->n_entries - 1]);
+    free(set->entries);
+    set->entries = NULL;
+}
+
+void live_drop(live_set *set, live *entry)
+{
+    size_t i = 0;
+    while (set->entries[i] != entry)
+        i++;
+    set->entries[i] = set->entries[--set->n_entries];
+    set->model->engine_api->sequence_close(entry->sequence);
+    free(entry->tokens);
+    free(entry);
+}
+
+bool live_drop_oldest(live_set *set)
+{
+    live *oldest = NULL;
+    for (size_t i = 0; i < set->n_entries; i++)
+        if (!set->entries[i]->busy && (!oldest || set->entries[i]->used_at < oldest->used_at))
+            oldest = set->entries[i];
+    if (oldest)
+        live_drop(set, oldest);
+    return oldest != NULL;
+}
+
+static uint64_t common(const live *entry, const int32_t *tokens, uint64_t n_tokens)
+{
+    uint64_t n = 0;
+    while (n < n_tokens && n < entry->n_tokens && entry->tokens[n] == tokens[n])
+        n++;
+    return n;
+}
+
+/* The entry with the longest shared beginning; an idle one wins a tie. */
+static live *find_best(const live_set *set, const int32_t *tokens, uint64_t n_tokens,
+                       uint64_t *shared)
+{
+    live *best = NULL;
+    *shared = 0;
+    for (size_t i = 0; i < set->n_entries; i++) {
+        live *entry = set->entries[i];
+        uint64_t n = common(entry, tokens, n_tokens);
+        bool reachable = entry->n_tokens - n <= set->model->info.rewind_tokens;
+        if (reachable && (n > *shared || (n == *shared && best && best->busy && !entry->busy))) {
+            best = entry;
+            *shared = n;
+        }
+    }
+    return best;
+}
+
+bool live_append(live *entry, const int32_t *tokens, uint64_t n_tokens)
+{
+    if (n_tokens > entry->room - entry->n_tokens) {
+        uint64_t room = 2 * entry->room + n_tokens + 64;
+        int32_t *more = realloc(entry->tokens, (size_t)room * sizeof *more);
+        if (!more)
+            return false;
+        entry->tokens = more;
+        entry->room = room;
+    }
+    if (n_tokens)
+        memcpy(entry->tokens + entry->n_tokens, tokens, (size_t)n_tokens * sizeof *tokens);
+    entry->n_tokens += n_tokens;
+    return true;
+}
+
+static void mark_used(live_set *set, live *entry, bool busy)
+{
+    entry->busy = busy;
+    entry->used_at = ++set->uses;
+}
+
+/* An entry over a sequence that has state for tokens; owns the sequence from now on. */
+static pawl_status adopt(live_set *set, pawl_sequence *sequence, const int32_t *tokens,
+                         uint64_t n_tokens, live **out, pawl_error *error)
+{
+    live *entry = calloc(1, sizeof *entry);
+    if (!entry || !live_append(entry, tokens, n_tokens)) {
+        free(entry);
+        set->model->engine_api->sequence_close(sequence);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for a sequence");
+    }
+    entry->sequence = sequence;
+    set->entries[set->n_entries++] = entry;
+    mark_used(set, entry, true);
+    *out = entry;
+    return PAWL_OK;
+}
+
+static pawl_status open_new(live_set *set, live **out, pawl_error *error)
+{
+    pawl_sequence *sequence = NULL;
+    pawl_status status;
+    while ((status = set->model->engine_api->sequence_open(set->model->engine, &sequence, error)) !=
+           PAWL_OK) {
+        bool room_helps = status == PAWL_E_MEMORY || status == PAWL_E_BUSY;
+        if (!room_helps || !live_drop_oldest(set))
+            return status;
+    }
+    return adopt(set, sequence, NULL, 0, out, error);
+}
+
+/* Shares the beginning of an entry that goes on differently, or that is busy. */
+static pawl_status fork_at(live_set *set, live *from, uint64_t n, live **out, pawl_error *error)
+{
+    pawl_sequence *sequence = NULL;
+    pawl_status status = set->model->engine_api->fork(from->sequence, n, &sequence, error);
+    return status ? status : adopt(set, sequence, from->tokens, n, out, error);
+}
+
+/* A busy entry with the first n tokens of another one: a fork or, where there is no
+ * room for one, the idle entry itself cut back. */
+static bool branch_off(live_set *set, live *from, uint64_t n, live **out)
+{
+    bool was_busy = from->busy;
+    mark_used(set, from, true); /* so that making room does not close it */
+    bool room = set->n_entries < set->max_entries || live_drop_oldest(set);
+    bool done = room && fork_at(set, from, n, out, NULL) == PAWL_OK;
+    from->busy = was_busy;
+    if (done || was_busy)
+        return done;
+    if (set->model->engine_api->truncate(from->sequence, n, NULL) != PAWL_OK)
+        return false;
+    from->n_tokens = n;
+    from->busy = true;
+    *out = from;
+    return true;
+}
+
+pawl_status live_take(live_set *set, const int32_t *tokens, uint64_t n_tokens, live **out,
+                      pawl_error *error)
+{
+    uint64_t shared = 0, most = n_tokens ? n_tokens - 1 : 0;
+    live *best = find_best(set, tokens, most, &shared);
+    if (best && !best->busy && shared == best->n_tokens && shared > 0) {
+        mark_used(set, best, true);
+        *out = best;
+        return PAWL_OK;
+    }
+    if (best && shared >= MIN_FORK_TOKENS && branch_off(set, best, shared, out))
+        return PAWL_OK;
+    if (set->n_entries == set->max_entries && !live_drop_oldest(set))
+        return pawl_fail(error, PAWL_E_BUSY, "all %zu sequences are busy", set->max_entries);
+    return open_new(set, out, error);
+}
+
+void live_keep(live_set *set, live *entry)
+{
+    /* Gives back the pages that were reserved for tokens that did not come. */
+    pawl_error error = {.struct_size = sizeof error};
+    if (set->model->engine_api->truncate(entry->sequence, entry->n_tokens, &error) != PAWL_OK) {
+        log_write(PAWL_LOG_WARN, "run", "a sequence is dropped: %s", error.message);
+        live_drop(set, entry);
+        return;
+    }
+    mark_used(set, entry, false);
+}

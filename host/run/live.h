@@ -1,0 +1,51 @@
+/*
+ * run/live.h - the sequences that the engine holds, and which of them a prompt can
+ * go on from.
+ *
+ * Every open sequence is one live entry with the tokens it has state for. An entry
+ * is busy while a turn runs on it, else idle: kept for a turn that continues it,
+ * and closed, least recently used first, when room is needed. Engine thread only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_LIVE_H
+#define RUN_LIVE_H
+
+#include "run/turn.h"
+
+typedef struct live {
+    pawl_sequence *sequence;
+    int32_t *tokens; /* n_tokens that have state, in order */
+    uint64_t n_tokens;
+    uint64_t room;    /* of tokens                          */
+    uint64_t used_at; /* counts uses: larger is later       */
+    bool busy;        /* a turn runs on it                  */
+} live;
+
+typedef struct live_set {
+    const run_model *model;
+    live **entries; /* n_entries of at most max_entries   */
+    size_t n_entries;
+    size_t max_entries;
+    uint64_t uses; /* the clock of used_at               */
+} live_set;
+
+pawl_status live_set_open(live_set *set, const run_model *model, size_t max_entries,
+                          pawl_error *error);
+void live_set_close(live_set *set); /* closes all sequences */
+
+/* A busy entry whose state covers the longest possible beginning of the tokens, but
+ * never all of them: continued where an idle entry ends there, forked where it goes
+ * on differently or is busy, new otherwise. Its n_tokens is what was reused. */
+pawl_status live_take(live_set *set, const int32_t *tokens, uint64_t n_tokens, live **out,
+                      pawl_error *error);
+/* The turn is over: keep its state for later. */
+void live_keep(live_set *set, live *entry);
+/* Its state is not to be trusted, or in the way. */
+void live_drop(live_set *set, live *entry);
+/* Closes the idle entry that was used longest ago. False: there is none. */
+bool live_drop_oldest(live_set *set);
+/* The engine has taken these tokens. False: no memory, drop the entry. */
+bool live_append(live *entry, const int32_t *tokens, uint64_t n_tokens);
+
+#endif /* RUN_LIVE_H */

@@ -1,0 +1,279 @@
+/*
+ * run/prompt.c - a request as the tokens that the engine will see. See prompt.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "run/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_RENDERED_BYTES (256u << 20)
+
+/* The chat plugin's answer, taken apart. Segments point into json and text. */
+typedef struct rendered {
+    cJSON *json;            /* what render() wrote                        */
+    pawl_segment *segments; /* n_segments of them                         */
+    uint64_t n_segments;
+} rendered;
+
+static void rendered_clear(rendered *r)
+{
+    cJSON_Delete(r->json);
+    free(r->segments);
+    *r = (rendered){0};
+}
+
+static char *chat_request_json(const run_request *request, cJSON *messages)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddItemReferenceToObject(json, "messages", messages);
+    if (request->tools)
+        cJSON_AddItemReferenceToObject(json, "tools", request->tools);
+    cJSON_AddStringToObject(json, "tool_choice", request->tools_off ? "none" : "auto");
+    cJSON_AddBoolToObject(json, "add_generation_prompt", request->generate);
+    if (request->thinking >= 0)
+        cJSON_AddBoolToObject(json, "thinking", request->thinking);
+    if (request->reasoning_effort)
+        cJSON_AddStringToObject(json, "reasoning_effort", request->reasoning_effort);
+    char *text = json_print(json);
+    cJSON_Delete(json);
+    return text;
+}
+
+static bool take_apart(rendered *r, run_refusal *refusal)
+{
+    const cJSON *parts = json_get(r->json, "parts"), *part;
+    size_t n = (size_t)cJSON_GetArraySize(parts);
+    r->segments = calloc(n + 1, sizeof *r->segments);
+    if (!r->segments || !cJSON_IsArray(parts))
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "the chat dialect wrote no parts");
+    cJSON_ArrayForEach(part, parts)
+    {
+        const char *text = json_get_text(part, "text");
+        r->segments[r->n_segments++] = (pawl_segment){
+            json_text(text ? text : ""),
+            json_get_bool(part, "special", false) ? PAWL_SEGMENT_CONTROL : PAWL_SEGMENT_LITERAL};
+    }
+    return true;
+}
+
+static bool render(const run_model *model, const char *chat_request, rendered *r,
+                   run_refusal *refusal)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    buf out;
+    buf_init(&out, MAX_RENDERED_BYTES);
+    pawl_sink sink = buf_sink(&out);
+    pawl_status status =
+        model->chat_api->render(model->chat, json_text(chat_request), &sink, &error);
+    if (!status)
+        status = json_parse(buf_text(&out), out.size, &r->json, &error);
+    buf_clear(&out);
+    if (status == PAWL_OK)
+        return take_apart(r, refusal);
+    return run_refuse(refusal, status == PAWL_E_ARGUMENT ? RUN_REFUSED_INPUT : RUN_REFUSED_INTERNAL,
+                      "input", "%s", error.message);
+}
+
+/* A place in the segments' joined text. */
+typedef struct place {
+    uint64_t segment;
+    uint64_t offset; /* in that segment */
+} place;
+
+static void skip_ends(const rendered *r, place *at)
+{
+    while (at->segment < r->n_segments && at->offset == r->segments[at->segment].text.size)
+        *at = (place){at->segment + 1, 0};
+}
+
+/* Moves over bytes if the text goes on with them. control: only inside one control
+ * segment, so that text of a user never counts as a control token. */
+static bool match(const rendered *r, place *at, pawl_bytes bytes, bool control)
+{
+    place here = *at;
+    for (uint64_t i = 0; i < bytes.size;) {
+        skip_ends(r, &here);
+        if (here.segment == r->n_segments)
+            return false;
+        const pawl_segment *segment = &r->segments[here.segment];
+        uint64_t n = segment->text.size - here.offset;
+        if (control && (n < bytes.size || segment->kind != PAWL_SEGMENT_CONTROL))
+            return false;
+        if (n > bytes.size - i)
+            n = bytes.size - i;
+        if (memcmp(segment->text.data + here.offset, bytes.data + i, (size_t)n) != 0)
+            return false;
+        here.offset += n;
+        i += n;
+    }
+    *at = here;
+    return true;
+}
+
+static uint32_t flags_of(const run_model *model, int32_t token)
+{
+    return model->tokenizer_api->token_flags(model->tokenizer, token);
+}
+
+/* Walks over the parent's timeline; true if the rendered text begins with all of it. */
+static bool match_timeline(const run_model *model, const rendered *r, const run_record *parent,
+                           place *at)
+{
+    uint64_t first =
+        model->vocabulary.add_bos && parent->n_tokens && parent->tokens[0] == model->vocabulary.bos;
+    for (uint64_t i = first; i < parent->n_tokens; i++) {
+        int32_t token = parent->tokens[i];
+        pawl_bytes piece = model->tokenizer_api->piece(model->tokenizer, token);
+        bool control = flags_of(model, token) & PAWL_TOKEN_CONTROL;
+        if (piece.size == 0 || !match(r, at, piece, control))
+            return false;
+    }
+    return parent->n_tokens > first;
+}
+
+/* Encodes what comes after a place. */
+static pawl_status encode_from(const run_model *model, const rendered *r, place at,
+                               int32_t **tokens, uint64_t *n_tokens, pawl_error *error)
+{
+    skip_ends(r, &at);
+    pawl_segment kept = {0};
+    if (at.segment < r->n_segments) {
+        kept = r->segments[at.segment];
+        r->segments[at.segment].text.data += at.offset;
+        r->segments[at.segment].text.size -= at.offset;
+    }
+    pawl_status status =
+        run_encode(model->tokenizer_api, model->tokenizer, r->segments + at.segment,
+                   r->n_segments - at.segment, tokens, n_tokens, error);
+    if (at.segment < r->n_segments)
+        r->segments[at.segment] = kept;
+    return status;
+}
+
+/* Puts tokens (freed here) behind the first n of before (borrowed). */
+static bool join(run_prompt *prompt, const int32_t *before, uint64_t n, int32_t *tokens,
+                 uint64_t n_tokens, run_refusal *refusal)
+{
+    prompt->tokens = malloc((size_t)(n + n_tokens + 1) * sizeof *prompt->tokens);
+    if (!prompt->tokens) {
+        free(tokens);
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
+    }
+    if (n)
+        memcpy(prompt->tokens, before, (size_t)n * sizeof *before);
+    if (n_tokens)
+        memcpy(prompt->tokens + n, tokens, (size_t)n_tokens * sizeof *tokens);
+    prompt->n_tokens = n + n_tokens;
+    free(tokens);
+    return true;
+}
+
+/* The parent's tokens and the encoded rest, where that cut is safe: at a control
+ * token, so that no merge could have run across it. False: not possible. */
+static bool take_over(const run_model *model, const rendered *r, const run_record *parent,
+                      run_prompt *prompt, run_refusal *refusal)
+{
+    place at = {0, 0};
+    int32_t *rest = NULL;
+    uint64_t n_rest = 0;
+    if (!parent || !parent->n_tokens || !match_timeline(model, r, parent, &at) ||
+        encode_from(model, r, at, &rest, &n_rest, NULL) != PAWL_OK)
+        return false;
+    bool safe = flags_of(model, parent->tokens[parent->n_tokens - 1]) & PAWL_TOKEN_CONTROL ||
+                (n_rest && flags_of(model, rest[0]) & PAWL_TOKEN_CONTROL);
+    if (!safe) {
+        free(rest);
+        return false;
+    }
+    prompt->n_taken_over = parent->n_tokens;
+    return join(prompt, parent->tokens, parent->n_tokens, rest, n_rest, refusal);
+}
+
+static bool encode_all(const run_model *model, const rendered *r, run_prompt *prompt,
+                       run_refusal *refusal)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    int32_t *tokens = NULL, bos = model->vocabulary.bos;
+    uint64_t n_tokens = 0;
+    if (encode_from(model, r, (place){0, 0}, &tokens, &n_tokens, &error) != PAWL_OK)
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "input", "%s", error.message);
+    bool lacks_bos = model->vocabulary.add_bos && bos >= 0 && (!n_tokens || tokens[0] != bos);
+    return join(prompt, &bos, lacks_bos, tokens, n_tokens, refusal);
+}
+
+static void add_stop_token(run_prompt *prompt, int32_t token)
+{
+    if (token >= 0 && prompt->n_stop_tokens < RUN_MAX_STOP_TOKENS)
+        prompt->stop_tokens[prompt->n_stop_tokens++] = token;
+}
+
+static void find_stop_tokens(const run_model *model, const rendered *r, run_prompt *prompt)
+{
+    const cJSON *stop;
+    add_stop_token(prompt, model->vocabulary.eos);
+    add_stop_token(prompt, model->vocabulary.eot);
+    cJSON_ArrayForEach(stop, json_get(r->json, "stop")) if (cJSON_IsString(stop)) add_stop_token(
+        prompt, model->tokenizer_api->token(model->tokenizer, json_text(stop->valuestring)));
+}
+
+static bool build_once(const run_request *request, cJSON *messages, bool whole_history,
+                       run_prompt *prompt, run_refusal *refusal)
+{
+    const run_model *model = request->model;
+    rendered r = {0};
+    run_prompt_clear(prompt);
+    prompt->chat_request = chat_request_json(request, messages);
+    bool ok = prompt->chat_request
+                  ? render(model, prompt->chat_request, &r, refusal)
+                  : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
+    if (ok)
+        ok = (whole_history && take_over(model, &r, request->parent, prompt, refusal)) ||
+             encode_all(model, &r, prompt, refusal);
+    if (ok)
+        find_stop_tokens(model, &r, prompt);
+    rendered_clear(&r);
+    return ok;
+}
+
+static bool refuse_length(const run_request *request, uint64_t n_tokens, run_refusal *refusal)
+{
+    unsigned long long room = request->model->info.context_limit;
+    return run_refuse(refusal, RUN_REFUSED_TOO_LONG, "input",
+                      "This model's maximum context length is %llu tokens. However, your messages "
+                      "resulted in %llu tokens in the prompt, and a reply needs at least 1 more. "
+                      "Shorten the input, or send \"truncation\": \"auto\".",
+                      room, (unsigned long long)n_tokens);
+}
+
+bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prompt *prompt,
+                      run_refusal *refusal)
+{
+    *prompt = (run_prompt){0};
+    if (!request->model->chat)
+        return run_refuse(refusal, RUN_REFUSED_UNSUPPORTED, "model",
+                          "the model %s has no chat template that is known here; it serves plain "
+                          "completions only",
+                          request->model->name);
+    cJSON *messages = run_history_messages(runtime, request, refusal);
+    if (!messages)
+        return false;
+    uint64_t limit = request->model->info.context_limit - request->generate;
+    bool ok = build_once(request, messages, true, prompt, refusal);
+    while (ok && prompt->n_tokens > limit && request->truncate && run_history_drop_oldest(messages))
+        ok = build_once(request, messages, false, prompt, refusal);
+    if (ok && prompt->n_tokens > limit)
+        ok = refuse_length(request, prompt->n_tokens, refusal);
+    cJSON_Delete(messages);
+    if (!ok)
+        run_prompt_clear(prompt);
+    return ok;
+}
+
+void run_prompt_clear(run_prompt *prompt)
+{
+    free(prompt->tokens);
+    free(prompt->chat_request);
+    *prompt = (run_prompt){0};
+}

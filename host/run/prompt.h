@@ -1,0 +1,33 @@
+/*
+ * run/prompt.h - a request as the tokens that the engine will see.
+ *
+ * history ─► chat plugin's render() ─► parts ─► tokenizer ─► tokens
+ *
+ * What the parent's timeline already holds is taken over token for token where the
+ * rendered text begins with exactly its text: the assistant's turn stays the tokens
+ * that were generated and is never tokenised anew. Worker thread.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_PROMPT_H
+#define RUN_PROMPT_H
+
+#include "run/history.h"
+
+#define RUN_MAX_STOP_TOKENS 16
+
+typedef struct run_prompt {
+    int32_t *tokens;
+    uint64_t n_tokens;
+    uint64_t n_taken_over;                    /* of them from the parent's timeline     */
+    char *chat_request;                       /* JSON that was rendered, for the parser  */
+    int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
+    size_t n_stop_tokens;
+} run_prompt;
+
+/* False: refused. On success the prompt is the caller's to run_prompt_clear(). */
+bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prompt *prompt,
+                      run_refusal *refusal);
+void run_prompt_clear(run_prompt *prompt);
+
+#endif /* RUN_PROMPT_H */

@@ -1,0 +1,234 @@
+/*
+ * run/runtime.c - all models that are served, the store, and the turns on them.
+ * See runtime.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "run/runtime.h"
+
+#include "base/log.h"
+#include "run/prompt.h"
+#include "run/scheduler.h"
+#include "run/turn.h"
+#include "run/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKER_JOBS 1024
+#define DEFAULT_QUEUE 256
+
+struct run_runtime {
+    const base_clock *clock;
+    store *store; /* or NULL                                  */
+    run_worker *worker;
+    run_model **models; /* n_models of them; fixed after run_open() */
+    size_t n_models;
+    atomic_bool stopping;
+};
+
+static pawl_status open_models(run_runtime *r, const run_config *config, pawl_error *error)
+{
+    uint32_t queue_limit = config->queue_limit ? config->queue_limit : DEFAULT_QUEUE;
+    r->models = calloc(config->n_models + 1, sizeof *r->models);
+    if (!r->models)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for %zu models", config->n_models);
+    for (size_t i = 0; i < config->n_models; i++) {
+        pawl_status status =
+            run_model_open(config->plugins, &config->models[i], &r->models[i], error);
+        if (status)
+            return status;
+        r->n_models++;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(r->models[k]->name, r->models[i]->name) == 0)
+                return pawl_fail(error, PAWL_E_ARGUMENT,
+                                 "two models are named %s; give one another name: NAME=PATH",
+                                 r->models[i]->name);
+        status = run_scheduler_open(r->models[i], queue_limit, &r->models[i]->scheduler, error);
+        if (status)
+            return status;
+    }
+    return PAWL_OK;
+}
+
+pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error)
+{
+    run_runtime *r = calloc(1, sizeof *r);
+    if (!r) {
+        if (config->store)
+            config->store->close(config->store);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
+    }
+    r->clock = config->clock;
+    r->store = config->store;
+    r->worker = run_worker_open(WORKER_JOBS);
+    pawl_status status = r->worker
+                             ? open_models(r, config, error)
+                             : pawl_fail(error, PAWL_E_MEMORY, "the worker cannot be started");
+    if (status) {
+        run_close(r);
+        return status;
+    }
+    *runtime = r;
+    return PAWL_OK;
+}
+
+void run_close(run_runtime *r)
+{
+    if (!r)
+        return;
+    atomic_store(&r->stopping, true);
+    run_worker_close(r->worker);
+    for (size_t i = 0; i < r->n_models; i++)
+        run_scheduler_close(r->models[i]->scheduler);
+    if (r->store)
+        r->store->close(r->store); /* the last ENDs come out of here */
+    for (size_t i = 0; i < r->n_models; i++)
+        run_model_close(r->models[i]);
+    free(r->models);
+    free(r);
+}
+
+bool run_defer(run_runtime *r, void (*job)(void *arg), void *arg)
+{
+    return run_worker_do(r->worker, job, arg);
+}
+
+size_t run_model_count(const run_runtime *r)
+{
+    return r->n_models;
+}
+
+run_model *run_model_at(const run_runtime *r, size_t i)
+{
+    return r->models[i];
+}
+
+run_model *run_model_find(const run_runtime *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_models; i++)
+        if (strcmp(r->models[i]->name, name) == 0)
+            return r->models[i];
+    return NULL;
+}
+
+const base_clock *run_clock(const run_runtime *r)
+{
+    return r->clock;
+}
+
+static bool refuse_busy(run_refusal *refusal, const run_runtime *r)
+{
+    if (atomic_load(&r->stopping))
+        return run_refuse(refusal, RUN_REFUSED_STOPPING, "", "the server is shutting down");
+    return run_refuse(refusal, RUN_REFUSED_BUSY, "",
+                      "too many requests are waiting for this model; try again shortly");
+}
+
+/* What can be seen without the prompt. */
+static bool check_request(const run_runtime *r, const run_request *request, run_refusal *refusal)
+{
+    if (atomic_load(&r->stopping))
+        return refuse_busy(refusal, r);
+    if (request->store && request->parent && !request->parent->stored)
+        return run_refuse(refusal, RUN_REFUSED_INPUT, "store",
+                          "the previous response was not stored (store: false), so what follows "
+                          "it cannot be either; send \"store\": false");
+    return true;
+}
+
+bool run_start(run_runtime *r, run_request *request, run_listener listener, run_turn **out,
+               run_refusal *refusal)
+{
+    run_scheduler *scheduler = request->model->scheduler;
+    run_prompt prompt;
+    run_turn *turn = NULL;
+    pawl_error error = {.struct_size = sizeof error};
+    if (!check_request(r, request, refusal) || !run_prompt_build(r, request, &prompt, refusal)) {
+        run_request_free(request);
+        return false;
+    }
+    if (!run_scheduler_claim(scheduler)) {
+        run_prompt_clear(&prompt);
+        run_request_free(request);
+        return refuse_busy(refusal, r);
+    }
+    if (run_turn_new(request, &prompt, listener, r->clock, r->store, &turn, &error)) {
+        run_scheduler_unclaim(scheduler);
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
+    }
+    atomic_fetch_add(&turn->references, 1); /* the caller's */
+    *out = turn;
+    run_turn_created(turn);
+    if (!run_scheduler_submit(scheduler, turn))
+        run_turn_end(turn, TURN_CANCELLED, NULL);
+    return true;
+}
+
+bool run_count(run_runtime *r, run_request *request, uint64_t *n_tokens, run_refusal *refusal)
+{
+    run_prompt prompt;
+    if (!run_prompt_build(r, request, &prompt, refusal))
+        return false;
+    *n_tokens = prompt.n_tokens;
+    run_prompt_clear(&prompt);
+    return true;
+}
+
+run_record *run_find(run_runtime *r, const char *id, bool with_removed)
+{
+    store_response *row = NULL;
+    pawl_error error = {.struct_size = sizeof error};
+    if (!r->store)
+        return NULL;
+    pawl_status status = r->store->get(r->store, id, with_removed, &row, &error);
+    if (status) {
+        if (status != PAWL_E_NOT_FOUND)
+            log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);
+        return NULL;
+    }
+    run_record *record = run_record_from_store(row);
+    free(row);
+    return record;
+}
+
+bool run_remove(run_runtime *r, const char *id, store_done done, void *arg)
+{
+    return r->store && r->store->remove(r->store, id, done, arg, NULL) == PAWL_OK;
+}
+
+/* Whether a JSON array of items has a function_call of this call_id. */
+static bool has_call(const char *json, const char *call_id)
+{
+    cJSON *items = NULL;
+    bool found = false;
+    const cJSON *item;
+    if (json_parse(json, strlen(json), &items, NULL) != PAWL_OK)
+        return false;
+    cJSON_ArrayForEach(item, items)
+    {
+        const char *type = json_get_text(item, "type"), *id = json_get_text(item, "call_id");
+        found =
+            found || (type && id && strcmp(type, "function_call") == 0 && strcmp(id, call_id) == 0);
+    }
+    cJSON_Delete(items);
+    return found;
+}
+
+bool run_chain_has_call(run_runtime *r, run_record *from, const char *call_id)
+{
+    run_record *record = from ? run_record_retain(from) : NULL;
+    bool found = false;
+    for (int n = 0; record && n < RUN_MAX_CHAIN; n++) {
+        found = has_call(record->output, call_id) || has_call(record->input, call_id);
+        run_record *parent = NULL;
+        if (!found && record->parent)
+            parent = run_record_retain(record->parent);
+        else if (!found && record->parent_id)
+            parent = run_find(r, record->parent_id, true);
+        run_record_release(record);
+        record = parent;
+    }
+    run_record_release(record);
+    return found;
+}

@@ -1,0 +1,184 @@
+/*
+ * run/step.c - one forward pass: who is in it, and what comes of it. See step.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "run/step.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
+                          pawl_error *error)
+{
+    size_t n = model->max_sequences;
+    *step = (run_step){.model = model, .sequences = sequences};
+    step->active = calloc(n, sizeof *step->active);
+    step->slots = calloc(n, sizeof *step->slots);
+    step->out_tokens = calloc(n, sizeof *step->out_tokens);
+    step->out_logprobs = calloc(n, sizeof *step->out_logprobs);
+    step->top = calloc(n * RUN_MAX_TOP_LOGPROBS, sizeof *step->top);
+    if (step->active && step->slots && step->out_tokens && step->out_logprobs && step->top)
+        return PAWL_OK;
+    run_step_close(step);
+    return pawl_fail(error, PAWL_E_MEMORY, "no memory for the slots of a step");
+}
+
+void run_step_close(run_step *step)
+{
+    free(step->active);
+    free(step->slots);
+    free(step->out_tokens);
+    free(step->out_logprobs);
+    free(step->top);
+    *step = (run_step){0};
+}
+
+void run_step_add(run_step *step, run_turn *turn, live *entry)
+{
+    step->active[step->n_active++] = (run_active){turn, entry};
+}
+
+void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why)
+{
+    run_active ended = step->active[i];
+    step->active[i] = step->active[--step->n_active];
+    if (outcome == TURN_FAILED)
+        live_drop(step->sequences, ended.entry);
+    else
+        live_keep(step->sequences, ended.entry);
+    run_turn_end(ended.turn, outcome, why);
+}
+
+/* Tokens of the timeline that have no state yet. */
+static uint64_t missing(const run_active *a)
+{
+    return a->turn->n_tokens - a->entry->n_tokens;
+}
+
+static bool is_decoding(const run_active *a)
+{
+    return missing(a) == 1 && a->turn->n_tokens > a->turn->n_prompt;
+}
+
+/* The i-th active turn is in the pass with its next n tokens. */
+static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
+{
+    run_active *a = &step->active[i];
+    const run_request *request = a->turn->request;
+    bool last = n == missing(a);
+    step->slots[n_slots] = (pawl_slot){
+        .sequence = a->entry->sequence,
+        .tokens = a->turn->tokens + a->entry->n_tokens,
+        .n_tokens = n,
+        .flags = last && request->generate ? PAWL_SLOT_SAMPLE : 0,
+        .sampling = &request->sampling,
+        .out_tokens = step->out_tokens + n_slots,
+        .out_logprobs = step->out_logprobs + n_slots,
+        .n_top = request->logprobs ? request->top_logprobs : 0,
+        .top = step->top + n_slots * RUN_MAX_TOP_LOGPROBS,
+    };
+}
+
+static size_t build_slots(run_step *step)
+{
+    size_t n_slots = 0;
+    uint64_t budget = RUN_STEP_TOKENS;
+    for (size_t i = 0; i < step->n_active; i++) {
+        if (is_decoding(&step->active[i])) {
+            add_slot(step, n_slots++, i, 1);
+            budget -= budget > 0;
+        }
+    }
+    for (size_t i = 0; i < step->n_active && budget; i++) {
+        uint64_t n = missing(&step->active[i]);
+        if (is_decoding(&step->active[i]) || n == 0)
+            continue;
+        n = n < budget ? n : budget;
+        add_slot(step, n_slots++, i, n);
+        budget -= n;
+    }
+    return n_slots;
+}
+
+static const char *why_failed(pawl_status status)
+{
+    switch (status) {
+    case PAWL_E_MEMORY:
+        return "the engine has no memory left for this sequence";
+    case PAWL_E_DEVICE:
+        return "the engine has lost its device";
+    default:
+        return "the engine failed";
+    }
+}
+
+/* A turn whose slot the engine could not do. No memory is tried again, once idle
+ * sequences are closed. */
+static void slot_failed(run_step *step, size_t i, pawl_status status)
+{
+    run_turn *turn = step->active[i].turn;
+    if (status == PAWL_E_CANCELLED)
+        return; /* the pass was stopped; cancel_marked() ends whom it was meant for */
+    if (status == PAWL_E_MEMORY && !turn->retried && live_drop_oldest(step->sequences)) {
+        turn->retried = true;
+        return;
+    }
+    log_write(PAWL_LOG_ERROR, "run", "%s: engine status %d", turn->request->id, (int)status);
+    run_step_end(step, i, TURN_FAILED, why_failed(status));
+}
+
+/* What one slot brought. Ends its turn where that is due. */
+static void take_result(run_step *step, const pawl_slot *slot, size_t i)
+{
+    run_active *a = &step->active[i];
+    run_turn *turn = a->turn;
+    enum run_turn_outcome outcome = TURN_STOPPED;
+    if (slot->status != PAWL_OK) {
+        slot_failed(step, i, slot->status);
+        return;
+    }
+    if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
+        run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
+        return;
+    }
+    turn->retried = false;
+    if (!turn->request->generate) {
+        if (missing(a) == 0)
+            run_step_end(step, i, TURN_STOPPED, NULL);
+        return;
+    }
+    for (uint32_t k = 0; k < slot->n_out; k++) {
+        if (run_turn_token(turn, slot->out_tokens[k], slot->out_logprobs[k], slot->top, slot->n_top,
+                           &outcome))
+            continue;
+        run_step_end(step, i, outcome, NULL);
+        return;
+    }
+}
+
+void run_step_run(run_step *step)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    const pawl_engine_api *api = step->model->engine_api;
+    size_t n_slots = build_slots(step);
+    uint64_t ticket = 0;
+    pawl_status status = api->submit(step->model->engine, step->slots, sizeof *step->slots, n_slots,
+                                     &ticket, &error);
+    if (!status)
+        status = api->wait(step->model->engine, ticket, &error);
+    if (status && status != PAWL_E_CANCELLED)
+        log_write(PAWL_LOG_ERROR, "run", "%s: a step failed: %s", step->model->name, error.message);
+    /* Turns are found by their sequence: ending one moves another into its place. */
+    for (size_t k = 0; k < n_slots; k++) {
+        if (status)
+            step->slots[k].status = status;
+        size_t i = 0;
+        while (i < step->n_active && step->active[i].entry->sequence != step->slots[k].sequence)
+            i++;
+        if (i < step->n_active)
+            take_result(step, &step->slots[k], i);
+    }
+}

@@ -1,0 +1,66 @@
+/*
+ * run/turn.h - one turn, from its prompt to its stored record.
+ *
+ * A turn is counted: the scheduler holds a reference until END was sent, the
+ * caller of run_start() another for run_cancel(). `cancelled` and the count may be
+ * touched by any thread; everything else belongs to the thread that runs the turn:
+ * the worker until it is queued, then the engine thread, at the very end the store
+ * thread.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef RUN_TURN_H
+#define RUN_TURN_H
+
+#include "run/prompt.h"
+#include "run/runtime.h"
+#include "run/stream.h"
+
+#include <stdatomic.h>
+
+enum run_turn_outcome {
+    TURN_STOPPED,   /* end token, stop string, or nothing was to be generated */
+    TURN_LENGTH,    /* max_tokens or the context is used up                   */
+    TURN_CANCELLED, /* run_cancel()                                           */
+    TURN_FAILED     /* the engine or memory failed                            */
+};
+
+struct run_turn {
+    atomic_int references;
+    atomic_bool cancelled;
+    run_request *request;
+    run_listener listener;
+    const base_clock *clock;
+    store *store;      /* NULL: the request is not to be stored              */
+    run_prompt prompt; /* its tokens have moved to `tokens`                  */
+    int32_t *tokens;   /* the timeline: prompt, then what was generated      */
+    uint64_t n_tokens; /* of the timeline                                    */
+    uint64_t n_prompt;
+    uint64_t limit; /* n_tokens at which the turn ends for its length     */
+    run_stream *stream;
+    run_usage usage;
+    bool in_progress;   /* IN_PROGRESS was sent                               */
+    bool retried;       /* the engine had no memory once already              */
+    run_record *record; /* between the end and END                            */
+    const char *stop_reason;
+};
+
+/* Takes request and prompt, also on failure. keep: where it is stored if it is to be.
+ * One reference. [worker] */
+pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener listener,
+                         const base_clock *clock, struct store *keep, run_turn **turn,
+                         pawl_error *error);
+
+void run_turn_created(run_turn *turn);
+/* cached: how many prompt tokens had state already. */
+void run_turn_in_progress(run_turn *turn, uint64_t cached);
+
+/* One sampled token. True: the turn goes on; false: *outcome says how it ended. */
+bool run_turn_token(run_turn *turn, int32_t token, float logprob, const struct pawl_top *top,
+                    uint32_t n_top, enum run_turn_outcome *outcome);
+
+/* Ends the turn: record, store, END. Gives up the scheduler's reference. why: for a
+ * failure, what the client is told. */
+void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why);
+
+#endif /* RUN_TURN_H */
