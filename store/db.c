@@ -15,7 +15,6 @@
  */
 #include "store/db.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "store/migrate.h"
@@ -23,13 +22,12 @@
 #define BUSY_MS 2000         /* for external tools that hold a lock for a moment */
 #define LOG_LIMIT "67108864" /* the log file is cut to 64 MiB after a checkpoint */
 
-static pawl_status code_of(int rc, int system_errno)
+static pawl_status code_of(int rc)
 {
     switch (rc & 0xff) {
     case SQLITE_FULL:
         return PAWL_E_LIMIT;
     case SQLITE_IOERR:
-        return rc == SQLITE_IOERR_WRITE && system_errno == EDQUOT ? PAWL_E_LIMIT : PAWL_E_DEVICE;
     case SQLITE_CANTOPEN:
         return PAWL_E_DEVICE;
     case SQLITE_CORRUPT:
@@ -53,7 +51,7 @@ pawl_status db_fail(sqlite3 *db, const char *doing, pawl_error *error)
 {
     int rc = sqlite3_extended_errcode(db);
     int system_errno = sqlite3_system_errno(db);
-    pawl_status code = code_of(rc, system_errno);
+    pawl_status code = code_of(rc);
     const char *path = sqlite3_db_filename(db, "main");
     if (!path)
         path = "the database";
@@ -61,8 +59,9 @@ pawl_status db_fail(sqlite3 *db, const char *doing, pawl_error *error)
         return pawl_fail(error, code, "%s: no space left on the disk while %s; free some", path,
                          doing);
     if (code == PAWL_E_DEVICE)
-        return pawl_fail(error, code, "%s: the disk failed: %s (%d, %s) while %s", path,
-                         sqlite3_errmsg(db), rc, strerror(system_errno), doing);
+        return pawl_fail(error, code, "%s: the disk failed: %s (%d%s%s) while %s", path,
+                         sqlite3_errmsg(db), rc, system_errno ? ", " : "",
+                         system_errno ? strerror(system_errno) : "", doing);
     return pawl_fail(error, code, "%s: %s (%d) while %s", path, sqlite3_errmsg(db), rc, doing);
 }
 

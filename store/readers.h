@@ -15,7 +15,7 @@
 
 typedef struct reader {
     pthread_mutex_t lock; /* guards what follows              */
-    sqlite3 *db;          /* NULL while the database is away  */
+    sqlite3 *db;          /* its own connection               */
     responses rows;       /* its statements                   */
 } reader;
 
@@ -24,14 +24,9 @@ typedef struct readers {
     atomic_uint next;           /* which one: they take turns          */
 } readers;
 
-void readers_init(readers *all);
-void readers_destroy(readers *all); /* after readers_disconnect() */
-
-/* Only the thread that owns the writing connection may connect and disconnect.
- * disconnect waits for gets that are under way; later ones are PAWL_E_BUSY until
- * connected again. */
-pawl_status readers_connect(readers *all, const char *path, pawl_error *error);
-void readers_disconnect(readers *all);
+/* After the writing connection, and closed before it. [main] */
+pawl_status readers_open(readers *all, const char *path, pawl_error *error);
+void readers_close(readers *all);
 
 pawl_status readers_get(readers *all, const char *id, bool with_removed, store_response **out,
                         pawl_error *error); /* [any] */

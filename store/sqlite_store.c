@@ -24,7 +24,7 @@
 typedef struct sqlite_store {
     store table;     /* what callers hold: first, so that it is this  */
     int lock;        /* the folder's                                  */
-    readers readers; /* connected by the writer                       */
+    readers readers; /* for get()                                     */
     writer *writer;  /* the store thread                              */
 } sqlite_store;
 
@@ -59,8 +59,9 @@ static void store_close(store *table)
     sqlite_store *s = (sqlite_store *)table;
     if (!s)
         return;
+    writer_stop(s->writer); /* done()s that it calls may still read */
+    readers_close(&s->readers);
     writer_close(s->writer);
-    readers_destroy(&s->readers);
     folder_close(s->lock);
     free(s);
 }
@@ -72,7 +73,14 @@ static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *e
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", folder);
     pawl_status status = folder_own_file(path, error);
     if (!status)
-        status = writer_open(path, &s->readers, &s->writer, error);
+        status = writer_open(path, &s->writer, error);
+    if (!status) {
+        status = readers_open(&s->readers, path, error);
+        if (status) {
+            writer_stop(s->writer);
+            writer_close(s->writer);
+        }
+    }
     free(path);
     return status;
 }
@@ -88,10 +96,8 @@ pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error
         return status;
     }
     s->table = (store){store_put, store_get, store_remove, store_close};
-    readers_init(&s->readers);
     status = open_parts(s, folder, error);
     if (status) {
-        readers_destroy(&s->readers);
         folder_close(s->lock);
         free(s);
         return status;

@@ -14,10 +14,11 @@
  * that failed: then nobody can say what is on the disk, and all are told so.
  *
  * After a disk error nothing the connection believes is believed any more, and
- * Linux forgets pages that it could not write. All connections are closed and
- * opened again, and before the next write the log must be copied into the database
- * and emptied, so that no later commit stands on pages that may not be there.
- * A full disk is no such error: reading goes on, and writing when there is space.
+ * Linux forgets pages that it could not write. The connection is closed; before the
+ * next write it is opened again and the log is copied into the database and emptied,
+ * so that no later commit stands on pages that may not be there. Those who read are
+ * not concerned: they see what was committed, and that had been flushed.
+ * A full disk is no such error: it goes on when there is space.
  *
  * A writer belongs to sqlite_store.c. Members marked [store] are the thread's own,
  * and the opener's until the thread starts.
@@ -26,13 +27,16 @@
  */
 #include "store/writer.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/queue.h"
 #include "store/record.h"
+#include "store/responses.h"
 
 #define MAX_GROUP 64                /* writes in one transaction                     */
 #define MAX_GROUP_BYTES (32u << 20) /* their memory, at which no more are taken      */
@@ -52,7 +56,6 @@ typedef struct operation {
 } operation;
 
 struct writer {
-    readers *readers;           /* borrowed                                       */
     char *path;                 /* of the database                                */
     queue *queue;               /* of operation *                                 */
     atomic_size_t queued_bytes; /* what they and the group under way count for    */
@@ -61,7 +64,6 @@ struct writer {
     sqlite3 *db;                /* [store] NULL after a disk error, until reopened */
     responses rows;             /* [store] its statements                         */
     bool log_unsafe;            /* [store] the log must be emptied before a write */
-    bool away;                  /* [store] opening it again failed: said once      */
     bool failing;               /* [store] the last group met an error: said once */
     int log_pages;              /* [store] in the log after the last commit       */
     bool log_copied;            /* [store] all of them are in the database too    */
@@ -81,11 +83,9 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 static void disconnect(writer *w)
 {
-    readers_disconnect(w->readers);
     responses_close(&w->rows);
-    db_close(w->db); /* the last one to go: copies the log and deletes it, if it can */
+    db_close(w->db); /* the last one to go copies the log and deletes it */
     w->db = NULL;
-    w->log_copied = false; /* the thread looks again after a moment */
 }
 
 static void empty_log(writer *w)
@@ -100,8 +100,6 @@ static void empty_log(writer *w)
     }
 }
 
-/* Opens all connections. That the log cannot be emptied is no reason to refuse
- * reading: writes are refused until it can. */
 static pawl_status connect(writer *w, pawl_error *error)
 {
     pawl_status status = db_open_writer(w->path, &responses_kind, &w->db, error);
@@ -109,25 +107,10 @@ static pawl_status connect(writer *w, pawl_error *error)
         return status;
     w->log_unsafe = true;
     sqlite3_wal_hook(w->db, on_commit, w);
-    empty_log(w);
     status = responses_open(&w->rows, w->db, true, error);
-    if (!status)
-        status = readers_connect(w->readers, w->path, error);
     if (status)
         disconnect(w);
     return status;
-}
-
-/* Between groups: reading is to go on as soon as the disk lets it. */
-static void reconnect(writer *w)
-{
-    pawl_error error;
-    pawl_status status = connect(w, &error);
-    if (status && !w->away)
-        log_write(PAWL_LOG_ERROR, "store", "reading stops: %s", error.message);
-    else if (!status)
-        log_write(PAWL_LOG_WARN, "store", "%s was opened again", w->path);
-    w->away = status != PAWL_OK;
 }
 
 /* The connection as a write needs it. */
@@ -246,7 +229,7 @@ static void run_group(writer *w, operation **group, size_t n)
     }
     report(w, failed);
     if (device)
-        disconnect(w); /* the next group, or the caller below, connects again */
+        disconnect(w); /* the next group, or the one below, connects again */
     if (outcome != ROLLED_BACK || n == 1)
         return;
     for (size_t i = 0; i < n; i++)
@@ -284,7 +267,7 @@ static void *store_thread(void *context)
     writer *w = context;
     operation *group[MAX_GROUP];
     for (;;) {
-        operation *first = queue_pop(w->queue, w->log_copied ? -1 : IDLE_MS);
+        operation *first = queue_pop(w->queue, w->db && !w->log_copied ? IDLE_MS : -1);
         if (first) {
             size_t n = gather(w, first, group);
             run_group(w, group, n);
@@ -293,8 +276,6 @@ static void *store_thread(void *context)
         } else if (atomic_load(&w->closing) && queue_size(w->queue) == 0) {
             break;
         }
-        if (!w->db)
-            reconnect(w);
         tend_log(w, first == NULL);
     }
     return NULL;
@@ -321,14 +302,13 @@ static void release(writer *w)
     free(w);
 }
 
-pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error *error)
+pawl_status writer_open(const char *path, writer **out, pawl_error *error)
 {
     writer *w = calloc(1, sizeof *w);
     if (!w)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", path);
     atomic_init(&w->queued_bytes, 0);
     atomic_init(&w->closing, false);
-    w->readers = all;
     w->path = strdup(path);
     w->queue = queue_open(WRITER_MAX_QUEUED);
     pawl_status status = PAWL_OK;
@@ -337,6 +317,7 @@ pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error
     if (!status)
         status = connect(w, error);
     if (!status) {
+        empty_log(w); /* what a process that was killed has left */
         status = start_thread(w, error);
         if (status)
             disconnect(w);
@@ -349,13 +330,15 @@ pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error
     return PAWL_OK;
 }
 
-void writer_close(writer *w)
+void writer_stop(writer *w)
 {
-    if (!w)
-        return;
     queue_close(w->queue); /* first: what was taken before will be found */
     atomic_store(&w->closing, true);
     pthread_join(w->thread, NULL);
+}
+
+void writer_close(writer *w)
+{
     if (w->db)
         empty_log(w);
     disconnect(w);

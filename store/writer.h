@@ -6,7 +6,6 @@
 #ifndef STORE_WRITER_H
 #define STORE_WRITER_H
 
-#include "store/readers.h"
 #include "store/store.h"
 
 /* Refused with PAWL_E_BUSY beyond either. */
@@ -15,11 +14,13 @@
 
 typedef struct writer writer;
 
-/* Opens the database at path (migrating it where that is needed), connects the
- * readers, which were initialised and outlive the writer, and starts the thread.
- * [main] */
-pawl_status writer_open(const char *path, readers *all, writer **out, pawl_error *error);
-/* Finishes what is queued, disconnects the readers, ends the thread. NULL allowed. */
+/* Opens the database at path, migrating it where that is needed, and starts the
+ * thread. [main] */
+pawl_status writer_open(const char *path, writer **out, pawl_error *error);
+/* Finishes what is queued and ends the thread. [main] */
+void writer_stop(writer *w);
+/* Closes the connection of a stopped one: after all readers, so that it is the last
+ * and SQLite deletes the log. [main] */
 void writer_close(writer *w);
 
 /* As in store.h; the arguments were checked. [any] */
