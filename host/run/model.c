@@ -203,6 +203,8 @@ static pawl_status open_parts(registry *plugins, run_model *m, const run_model_c
                               pawl_error *error)
 {
     pawl_status status = find_engine(plugins, m, config, error);
+    if (!status && config->engine_only)
+        return PAWL_OK;
     if (!status)
         status = run_tokenizer_open(plugins, m->path, &m->tokenizer_api, &m->tokenizer,
                                     &m->tokenizer_plugin, error);
@@ -216,6 +218,16 @@ static pawl_status open_parts(registry *plugins, run_model *m, const run_model_c
                          m->vocabulary.vocab_size, m->info.vocab_size);
     find_chat(plugins, m, config->dialect);
     return PAWL_OK;
+}
+
+/* Which backend serves which model: operators read this at start. */
+static void log_model(const run_model *m)
+{
+    log_write(PAWL_LOG_INFO, "model", "%s: %s on %s (%s), tokenizer %s, chat %s, context %llu",
+              m->name, m->engine_plugin->id, m->info.device ? m->info.device : "unknown", m->path,
+              m->vocabulary.name ? m->vocabulary.name : m->tokenizer_plugin->id,
+              m->chat ? m->chat_api->dialect(m->chat) : "none",
+              (unsigned long long)m->info.context_limit);
 }
 
 pawl_status run_model_open(registry *plugins, const run_model_config *config, run_model **model,
@@ -237,11 +249,8 @@ pawl_status run_model_open(registry *plugins, const run_model_config *config, ru
         run_model_close(m);
         return status;
     }
-    log_write(PAWL_LOG_INFO, "model", "%s: %s on %s (%s), tokenizer %s, chat %s, context %llu",
-              m->name, m->engine_plugin->id, m->info.device, m->path,
-              m->vocabulary.name ? m->vocabulary.name : m->tokenizer_plugin->id,
-              m->chat ? m->chat_api->dialect(m->chat) : "none",
-              (unsigned long long)m->info.context_limit);
+    if (!config->engine_only)
+        log_model(m);
     *model = m;
     return PAWL_OK;
 }

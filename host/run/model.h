@@ -26,6 +26,7 @@ typedef struct run_model_config {
     uint64_t memory_budget; /* bytes for KV and scratch; 0: a quarter of memory */
     const char *engine_id;  /* only this plugin, or NULL                       */
     const char *options;    /* JSON object for the engine, or NULL             */
+    bool engine_only;       /* neither tokenizer nor dialect are wanted         */
     const char *dialect;    /* chat dialect by name, or NULL                   */
 } run_model_config;
 
