@@ -1,6 +1,9 @@
 /*
  * tokenizer/classes.c - builds the class table from utf8proc's categories.
  *
+ * The reference tokenizer knows Unicode 16, the utf8proc of a stable distribution
+ * may know 15: what was assigned in between is added here.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "tokenizer/classes.h"
@@ -21,6 +24,30 @@ static const struct range spaces[] = {
     {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
 };
 
+/* Assigned by Unicode 15.1 and 16. */
+static const struct range new_letters[] = {
+    {0x1c89, 0x1c8a},   {0xa7cb, 0xa7cd},   {0xa7da, 0xa7dc},   {0x105c0, 0x105f3},
+    {0x10d4a, 0x10d65}, {0x10d6f, 0x10d85}, {0x10ec2, 0x10ec4}, {0x11380, 0x11389},
+    {0x1138b, 0x1138b}, {0x1138e, 0x1138e}, {0x11390, 0x113b5}, {0x113b7, 0x113b7},
+    {0x113d1, 0x113d1}, {0x113d3, 0x113d3}, {0x11bc0, 0x11be0}, {0x13460, 0x143fa},
+    {0x16100, 0x1611d}, {0x16d40, 0x16d6c}, {0x18cff, 0x18cff}, {0x1e5d0, 0x1e5ed},
+    {0x1e5f0, 0x1e5f0}, {0x2ebf0, 0x2ee5d},
+};
+static const struct range new_numbers[] = {
+    {0x10d40, 0x10d49}, {0x116d0, 0x116e3}, {0x11bf0, 0x11bf9}, {0x16130, 0x16139},
+    {0x16d70, 0x16d79}, {0x1ccf0, 0x1ccf9}, {0x1e5f1, 0x1e5fa},
+};
+static const struct range new_marks[] = {
+    {0x897, 0x897},     {0x10d69, 0x10d6d}, {0x10efc, 0x10efc}, {0x113b8, 0x113c0},
+    {0x113c2, 0x113c2}, {0x113c5, 0x113c5}, {0x113c7, 0x113ca}, {0x113cc, 0x113d0},
+    {0x113d2, 0x113d2}, {0x113e1, 0x113e2}, {0x11f5a, 0x11f5a}, {0x1611e, 0x1612f},
+    {0x1e5ee, 0x1e5ef},
+};
+
+/* Digits of Unicode 17: known to the reference where it cuts digits out, but not to
+ * its regular expressions. */
+static const struct range newest_digits[] = {{0x11de0, 0x11de9}, {0x16ff4, 0x16ff6}};
+
 /* Starters that are alike before and after NFC, and that join with nothing but
  * characters outside these ranges. Not all there are: the bulk of real text. */
 static const struct range stable[] = {
@@ -31,10 +58,12 @@ static const struct range stable[] = {
 
 static bool in_ranges(const struct range *ranges, size_t n, uint32_t code)
 {
-    for (size_t i = 0; i < n; i++)
-        if (code >= ranges[i].first && code <= ranges[i].last)
-            return true;
-    return false;
+    if (code > ranges[n - 1].last) /* they are sorted */
+        return false;
+    size_t i = 0;
+    while (code > ranges[i].last)
+        i++;
+    return code >= ranges[i].first;
 }
 
 static uint8_t class_of_category(utf8proc_category_t category)
@@ -59,19 +88,30 @@ static uint8_t class_of_category(utf8proc_category_t category)
     }
 }
 
+#define IN(ranges, code) in_ranges(ranges, sizeof(ranges) / sizeof *(ranges), code)
+
+static uint8_t class_of(uint32_t code)
+{
+    uint8_t class = class_of_category(utf8proc_category((utf8proc_int32_t)code));
+    if (code >= 0x800 && class == 0) {
+        class = IN(new_letters, code) ? CLASS_LETTER : 0;
+        class |= IN(new_numbers, code) ? CLASS_NUMBER : 0;
+        class |= IN(new_marks, code) ? CLASS_MARK : 0;
+        class |= IN(newest_digits, code) ? CLASS_NEWEST_DIGIT : 0;
+    }
+    if (IN(spaces, code))
+        class |= CLASS_SPACE;
+    if (code == '\r' || code == '\n')
+        class |= CLASS_NEWLINE;
+    if (!IN(stable, code))
+        class |= CLASS_COMPOSES;
+    return class;
+}
+
 static void fill_block(uint32_t first, uint8_t block[256])
 {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t code = first + i;
-        uint8_t class = class_of_category(utf8proc_category((utf8proc_int32_t)code));
-        if (in_ranges(spaces, sizeof spaces / sizeof *spaces, code))
-            class |= CLASS_SPACE;
-        if (code == '\r' || code == '\n')
-            class |= CLASS_NEWLINE;
-        if (!in_ranges(stable, sizeof stable / sizeof *stable, code))
-            class |= CLASS_COMPOSES;
-        block[i] = class;
-    }
+    for (uint32_t i = 0; i < 256; i++)
+        block[i] = class_of(first + i);
 }
 
 pawl_status classes_init(struct classes *classes, pawl_error *error)

@@ -21,9 +21,10 @@ enum class_bit {
     CLASS_LETTER = 1 << 0,
     CLASS_NUMBER = 1 << 1,
     CLASS_MARK = 1 << 2,
-    CLASS_SPACE = 1 << 3,   /* Unicode White_Space; \r and \n too          */
-    CLASS_NEWLINE = 1 << 4, /* \r and \n alone                             */
-    CLASS_COMPOSES = 1 << 5 /* NFC may change text that has it             */
+    CLASS_SPACE = 1 << 3,       /* Unicode White_Space; \r and \n too          */
+    CLASS_NEWLINE = 1 << 4,     /* \r and \n alone                             */
+    CLASS_COMPOSES = 1 << 5,    /* NFC may change text that has it            */
+    CLASS_NEWEST_DIGIT = 1 << 6 /* a digit to some rules, nothing to others */
 };
 
 #define CLASS_PAGES 0x1100 /* 0x110000 code points by 256                  */

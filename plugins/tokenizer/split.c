@@ -74,7 +74,7 @@ static size_t space_end(const struct split_rule *rule, const struct classes *cla
     }
     if (newlines && after_newline)
         return after_newline;
-    if (at == size || last == 0 || (rule->digits_alone && (class & CLASS_NUMBER)))
+    if (at == size || last == 0 || (rule->digits_alone && (class & rule->digits)))
         return at;
     return last;
 }
@@ -93,17 +93,17 @@ static size_t next_gpt2(const struct split_rule *rule, const struct classes *cla
     if (text[0] == ' ' && size > 1) { /* leads what follows, if that is no space */
         at = 1;
         class = classes_at(classes, text + 1, size - 1, &length);
-        if (rule->digits_alone && (class & CLASS_NUMBER))
+        if (rule->digits_alone && (class & rule->digits))
             return 1;
     }
     if (class & CLASS_SPACE)
         return space_end(rule, classes, text, size, false);
     if (class & rule->letters)
         return run_end(classes, text, size, at + length, rule->letters, true);
-    if (class & CLASS_NUMBER)
+    if (class & rule->digits)
         return rule->digits_alone ? length
-                                  : run_end(classes, text, size, at + length, CLASS_NUMBER, true);
-    uint8_t named = rule->letters | CLASS_NUMBER | CLASS_SPACE;
+                                  : run_end(classes, text, size, at + length, rule->digits, true);
+    uint8_t named = rule->letters | rule->digits | CLASS_SPACE;
     return run_end(classes, text, size, at + length, named, false);
 }
 
@@ -113,7 +113,7 @@ static size_t digits_end(const struct split_rule *rule, const struct classes *cl
     size_t at = 0;
     for (uint32_t n = 0; at < size && (rule->max_digits == 0 || n < rule->max_digits); n++) {
         uint32_t length;
-        if (!(classes_at(classes, text + at, size - at, &length) & CLASS_NUMBER))
+        if (!(classes_at(classes, text + at, size - at, &length) & rule->digits))
             break;
         at += length;
     }
@@ -132,14 +132,14 @@ static size_t next_gpt4(const struct split_rule *rule, const struct classes *cla
     uint8_t class = classes_at(classes, text, size, &length), after = CLASS_SPACE;
     if (class & rule->letters)
         return run_end(classes, text, size, length, rule->letters, true);
-    if (class & CLASS_NUMBER)
+    if (class & rule->digits)
         return digits_end(rule, classes, text, size);
     if (length < size)
         after = classes_at(classes, text + length, size - length, &second);
     if ((after & rule->letters) && !(class & CLASS_NEWLINE)) /* any one character leads a word */
         return run_end(classes, text, size, length + second, rule->letters, true);
 
-    uint8_t named = rule->letters | CLASS_NUMBER | CLASS_SPACE;
+    uint8_t named = rule->letters | rule->digits | CLASS_SPACE;
     size_t at = 0;
     if (!(class & named))
         at = run_end(classes, text, size, length, named, false);
@@ -152,23 +152,24 @@ static size_t next_gpt4(const struct split_rule *rule, const struct classes *cla
     return at;
 }
 
-#define LETTERS .letters = CLASS_LETTER
+#define WORDS .letters = CLASS_LETTER, .digits = CLASS_NUMBER
 #define GPT2(name)                                                                                 \
     {                                                                                              \
-        .pre = name, .next = next_gpt2, LETTERS                                                    \
+        .pre = name, .next = next_gpt2, WORDS                                                      \
     }
 #define SMOLLM(name)                                                                               \
     {                                                                                              \
-        .pre = name, .next = next_gpt2, LETTERS, .digits_alone = true                              \
+        .pre = name, .next = next_gpt2, .letters = CLASS_LETTER,                                   \
+        .digits = CLASS_NUMBER | CLASS_NEWEST_DIGIT, .digits_alone = true                          \
     }
 #define LLAMA3(name)                                                                               \
     {                                                                                              \
-        .pre = name, .next = next_gpt4, LETTERS, .max_digits = 3, .any_case = true,                \
+        .pre = name, .next = next_gpt4, WORDS, .max_digits = 3, .any_case = true,                  \
         .ignore_merges = true, .add_bos = true                                                     \
     }
 #define QWEN2(name)                                                                                \
     {                                                                                              \
-        .pre = name, .next = next_gpt4, LETTERS, .max_digits = 1, .any_case = true, .nfc = true    \
+        .pre = name, .next = next_gpt4, WORDS, .max_digits = 1, .any_case = true, .nfc = true      \
     }
 
 static const struct split_rule rules[] = {
@@ -193,6 +194,7 @@ static const struct split_rule rules[] = {
     {.pre = "qwen35",
      .next = next_gpt4,
      .letters = CLASS_LETTER | CLASS_MARK,
+     .digits = CLASS_NUMBER,
      .max_digits = 1,
      .any_case = true,
      .nfc = true},

@@ -21,6 +21,7 @@ struct split_rule {
     size_t (*next)(const struct split_rule *rule, const struct classes *classes,
                    const uint8_t *text, size_t size);
     uint8_t letters;    /* classes that make up words                      */
+    uint8_t digits;     /* classes that are digits                         */
     uint8_t max_digits; /* of one piece of digits; 0: any number           */
     bool any_case;      /* 'S is a contraction like 's                     */
     bool digits_alone;  /* digits are cut out before the expression runs   */
