@@ -86,8 +86,8 @@ def a_resumed_conversation_goes_on_exactly():
 def memory_stays_within_its_budget():
     if SANITIZER:
         raise Skip("a sanitizer's memory is not ours")
-    budget = 128 * MIB
-    with serve("--memory", str(budget)) as server:
+    budget = 128
+    with serve("--kv-mb", str(budget)) as server:
         (peak,) = server.memory("VmHWM")
         print(f"    loading peaked at {peak / MIB:.0f} MiB, file {FILE_SIZE / MIB:.0f} MiB")
         need(peak <= 2 * FILE_SIZE + 64 * MIB, f"loading peaked at {peak / MIB:.0f} MiB")
@@ -95,7 +95,7 @@ def memory_stays_within_its_budget():
             talk(server, f"Request number {n}: say something about the number {n}.", max_output_tokens=4)
         pss, peak = server.memory("Pss", "VmHWM")
         print(f"    after 100 requests: Pss {pss / MIB:.0f} MiB, peak Rss {peak / MIB:.0f} MiB")
-        need(pss <= FILE_SIZE + budget + 64 * MIB, f"Pss {pss / MIB:.0f} MiB after 100 requests")
+        need(pss <= FILE_SIZE + (budget + 64) * MIB, f"Pss {pss / MIB:.0f} MiB after 100 requests")
 
 
 @case
