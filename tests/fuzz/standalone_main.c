@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAX_INPUT (64l << 20)
+#define MAX_FILE_SIZE (64l << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,8 +27,8 @@ static int run_file(const char *path)
     long size = -1;
     if (file && fseek(file, 0, SEEK_END) == 0)
         size = ftell(file);
-    if (size < 0 || size > MAX_INPUT || fseek(file, 0, SEEK_SET)) {
-        fprintf(stderr, "%s cannot be read, or has more than %ld bytes\n", path, MAX_INPUT);
+    if (size < 0 || size > MAX_FILE_SIZE || fseek(file, 0, SEEK_SET)) {
+        fprintf(stderr, "%s cannot be read, or has more than %ld bytes\n", path, MAX_FILE_SIZE);
         if (file)
             fclose(file);
         return -1;
