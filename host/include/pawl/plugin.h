@@ -376,8 +376,9 @@ typedef struct pawl_engine_api {
     void (*cancel)(pawl_engine *engine);
 
     /* length() counts tokens with state. fork() shares the first n tokens, copy
-     * on write. truncate() forgets all after n, within rewind_tokens. fork at
-     * n < length needs the same. [owner of engine] */
+     * on write. truncate() forgets all after n, within rewind_tokens, and gives
+     * back the pages that reserve() took beyond n; n == length is allowed and does
+     * only that. fork at n < length needs the same rewind. [owner of engine] */
     uint64_t (*length)(const pawl_sequence *sequence);
     pawl_status (*truncate)(pawl_sequence *sequence, uint64_t n, pawl_error *error);
     pawl_status (*fork)(const pawl_sequence *from, uint64_t n, pawl_sequence **to,
