@@ -60,7 +60,11 @@ style() {
 }
 
 # The number that ctest wrote as this attribute of its report.
-reported() { sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -n 1; }
+reported() {
+    local number
+    number=$(sed -n "s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p" "$1" | head -n 1)
+    printf '%s\n' "${number:-0}"
+}
 
 # run_tests PRESET [CTEST-OPTION...]: adds what ctest counted.
 run_tests() {
