@@ -106,13 +106,15 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Notes what is told until the moment comes, kills, notes the rest. */
-static void listen_and_kill(pid_t child, int in, int64_t moment_ms, bool put[], bool removed[])
+/* Notes what is told until the moment comes, kills, notes the rest. The moment is
+ * counted from the start, when also opening is hit, or from what is told first. */
+static void listen_and_kill(pid_t child, int in, int64_t moment_ms, bool from_start, bool put[],
+                            bool removed[])
 {
-    bool killed = false;
+    bool killed = false, counting = from_start;
     int64_t end = now_ms() + moment_ms;
     for (;;) {
-        int64_t left = end - now_ms();
+        int64_t left = counting ? end - now_ms() : 60000;
         if (left <= 0 && !killed) {
             kill(child, SIGKILL);
             killed = true;
@@ -123,6 +125,9 @@ static void listen_and_kill(pid_t child, int in, int64_t moment_ms, bool put[], 
         told one;
         if (read(in, &one, sizeof one) != sizeof one)
             break; /* the child's end is closed */
+        if (!counting)
+            end = now_ms() + moment_ms;
+        counting = true;
         (one.what == 'p' ? put : removed)[one.number] = true;
     }
     int status;
@@ -196,7 +201,8 @@ static void nothing_told_is_lost(void **state)
             be_child(folder, round, ends[1]);
         }
         close(ends[1]);
-        listen_and_kill(child, ends[0], 5 + rand_r(&seed) % 120, put[round], removed[round]);
+        listen_and_kill(child, ends[0], 5 + rand_r(&seed) % 120, round % 2 == 0, put[round],
+                        removed[round]);
         close(ends[0]);
         store *s;
         pawl_error error;

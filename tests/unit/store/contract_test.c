@@ -148,6 +148,31 @@ static void refuses_what_cannot_be(void **state)
     assert_int_equal(help_put(f->s, &self, &f->error), PAWL_E_NOT_FOUND);
 }
 
+static void refuses_what_is_too_large(void **state)
+{
+    fixture *f = *state;
+    const size_t most = (size_t)64 << 20;
+    char *text = malloc(most + 2);
+    memset(text, ' ', most + 1);
+    text[most + 1] = '\0';
+    store_response r = help_response("resp_a", NULL);
+    r.output = text;
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_E_LIMIT);
+    assert_non_null(strstr(f->error.message, "output"));
+    text[most] = '\0'; /* exactly the most */
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_OK);
+    store_response *got = NULL;
+    assert_int_equal(f->s->get(f->s, "resp_a", 0, &got, &f->error), PAWL_OK);
+    assert_int_equal(strlen(got->output), most);
+    free(got);
+    free(text);
+    r = help_response("resp_b", NULL);
+    r.n_tokens = ((uint64_t)16 << 20) + 1;
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_E_LIMIT);
+    r.n_tokens = UINT64_MAX;
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_E_LIMIT);
+}
+
 static void unknown_is_not_found(void **state)
 {
     fixture *f = *state;
@@ -453,17 +478,10 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(comes_back),
-        EACH(refuses_what_cannot_be),
-        EACH(unknown_is_not_found),
-        EACH(removal_keeps_ancestors),
-        EACH(removal_collects_a_chain),
-        EACH(order_is_kept),
-        EACH(full_queue_is_busy),
-        EACH(done_may_put),
-        EACH(done_is_optional),
-        EACH(close_finishes_the_queue),
-        EACH(threads_together),
+        EACH(comes_back),           EACH(refuses_what_cannot_be),   EACH(refuses_what_is_too_large),
+        EACH(unknown_is_not_found), EACH(removal_keeps_ancestors),  EACH(removal_collects_a_chain),
+        EACH(order_is_kept),        EACH(full_queue_is_busy),       EACH(done_may_put),
+        EACH(done_is_optional),     EACH(close_finishes_the_queue), EACH(threads_together),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {

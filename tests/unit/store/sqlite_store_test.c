@@ -326,6 +326,19 @@ static void ring_of_parents_ends(void **state)
     s->close(s);
 }
 
+/* A removal that meets damage on its way up takes nothing with it. */
+static void half_a_removal_is_undone(void **state)
+{
+    fixture *f = *state;
+    store *s;
+    make_two(f);
+    sql(f, "UPDATE response SET parent = '', removed = 1 WHERE id = 'resp_a'");
+    assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
+    assert_int_equal(help_remove(s, "resp_b", &f->error), PAWL_E_FORMAT);
+    assert_true(help_has(s, "resp_b", 0));
+    s->close(s);
+}
+
 /* The log does not grow for ever, and is gone after close. */
 static void log_is_kept_small(void **state)
 {
@@ -364,6 +377,7 @@ int main(void)
         EACH(garbage_inside_is_survived),
         EACH(damaged_rows_are_named),
         EACH(ring_of_parents_ends),
+        EACH(half_a_removal_is_undone),
         EACH(log_is_kept_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
