@@ -2,7 +2,7 @@
  * tests/unit/formats/gguf_test.c - the GGUF reader on sound and damaged files.
  *
  * Files are made in memory by gguf_writer.h. The real model, if it is there, is
- * cut at many places; see model_path().
+ * cut at many places; see model_path.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,6 +20,7 @@
 #include <pawl/plugin_util.h>
 
 #include "gguf_writer.h"
+#include "model_path.h"
 
 static pawl_error failure;
 
@@ -372,20 +373,6 @@ static void knows_its_types(void **state)
     assert_int_equal(elements, 256);
     assert_int_equal(bytes, 210);
     assert_false(gguf_type_block(UINT32_MAX, &elements, &bytes));
-}
-
-/* The model that tests use, or NULL. */
-static const char *model_path(char *buffer, size_t size)
-{
-    const char *given = getenv("PAWL_TEST_MODEL"), *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    if (given)
-        snprintf(buffer, size, "%s", given);
-    else if (cache && *cache)
-        snprintf(buffer, size, "%s/pawl/SmolLM2-135M-Instruct.Q4_1.gguf", cache);
-    else
-        snprintf(buffer, size, "%s/.cache/pawl/SmolLM2-135M-Instruct.Q4_1.gguf", home ? home : "");
-    return access(buffer, R_OK) == 0 ? buffer : NULL;
 }
 
 static void opens_and_cuts_the_real_model(void **state)
