@@ -1,0 +1,139 @@
+/*
+ * api/call.c - an api_call's life: made on the worker, run and freed on net's loop.
+ *
+ * See api.h for the outside, call.h for the inside. Owns the body, the dialect's state
+ * and its references to the turn and the record.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static api_call *new_call(enum api_call_kind kind, int status)
+{
+    api_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->kind = kind;
+    call->status = status;
+    buf_init(&call->body, CALL_MAX_BODY);
+    return call;
+}
+
+api_call *call_reply(int status)
+{
+    return new_call(API_REPLY, status);
+}
+
+api_call *call_text(int status, const char *json)
+{
+    api_call *call = call_reply(status);
+    if (call && buf_add_text(&call->body, json))
+        return call;
+    api_call_free(call);
+    return NULL;
+}
+
+void call_set_error(api_call *call, const api_error *error)
+{
+    char *text = api_error_text(error);
+    buf_reset(&call->body);
+    call->status = error->status;
+    call->retry_after = error->retry_after;
+    if (text)
+        buf_add_text(&call->body, text);
+    free(text);
+}
+
+api_call *call_refused(const api_error *error)
+{
+    api_call *call = call_reply(error->status);
+    if (call)
+        call_set_error(call, error);
+    return call;
+}
+
+api_call *call_running(enum api_call_kind kind, const call_dialect *dialect, void *state)
+{
+    api_call *call = new_call(kind, 200);
+    if (!call) {
+        dialect->close(state);
+        return NULL;
+    }
+    call->dialect = dialect;
+    call->state = state;
+    return call;
+}
+
+enum api_call_kind api_call_kind(const api_call *call)
+{
+    return call->kind;
+}
+
+int api_call_status(const api_call *call)
+{
+    return call->status;
+}
+
+const char *api_call_body(const api_call *call, size_t *size)
+{
+    *size = call->body.size;
+    return buf_text(&call->body);
+}
+
+const char *api_call_content_type(const api_call *call)
+{
+    return call->kind == API_STREAM ? "text/event-stream; charset=utf-8" : "application/json";
+}
+
+int api_call_retry_after(const api_call *call)
+{
+    return call->retry_after;
+}
+
+const char *api_call_id(const api_call *call)
+{
+    return *call->id ? call->id : NULL;
+}
+
+void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg)
+{
+    bool stream = call->kind == API_STREAM;
+    call->dialect->on_event(call, call->state, event, stream ? emit : NULL, stream ? arg : NULL);
+    if (event->type == RUN_END) {
+        call->record = event->record;
+        event->record = NULL;
+        call->done = true;
+    }
+    run_event_free(event);
+}
+
+bool api_call_done(const api_call *call)
+{
+    return call->done;
+}
+
+run_record *api_call_record(api_call *call)
+{
+    return call->record;
+}
+
+void api_call_cancel(api_call *call)
+{
+    if (call->turn)
+        run_cancel(call->turn);
+}
+
+void api_call_free(api_call *call)
+{
+    if (!call)
+        return;
+    if (call->dialect)
+        call->dialect->close(call->state);
+    run_turn_release(call->turn);
+    run_record_release(call->record);
+    buf_clear(&call->body);
+    free(call);
+}

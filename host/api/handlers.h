@@ -1,0 +1,52 @@
+/*
+ * api/handlers.h - the endpoints, one function each, and what they share.
+ *
+ * Each takes a routed request and gives its call; NULL only without memory. All run on
+ * run's worker.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef API_HANDLERS_H
+#define API_HANDLERS_H
+
+#include "api/call.h"
+#include "api/parse.h"
+#include "api/route.h"
+
+typedef struct api_context {
+    run_runtime *runtime;
+    const api_http_request *request;
+    char id[ROUTE_ID_SIZE]; /* what the path names, or "" */
+    run_listener listener;
+} api_context;
+
+/* responses_call.c */
+api_call *responses_create(const api_context *context);
+api_call *responses_input_tokens(const api_context *context);
+/* The environment of a request on this runtime; it borrows both. */
+parse_env responses_env(run_runtime *runtime, run_record *parent);
+/* Parses and starts a request. lane: see responses_events.h. NULL: refused, *error says
+ * why; nothing runs. */
+api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
+                          const char *lane, enum api_call_kind kind, run_listener listener,
+                          api_error *error);
+
+/* responses_read.c */
+api_call *responses_get(const api_context *context);
+api_call *responses_delete(const api_context *context);
+api_call *responses_cancel(const api_context *context);
+api_call *responses_input_items(const api_context *context);
+/* {"object":"list",…} of a record's input items by limit, order and after of the query. */
+bool responses_page_add(buf *out, const cJSON *items, const char *query, api_error *error);
+
+/* models.c */
+api_call *models_list(const api_context *context);
+api_call *models_get(const api_context *context);
+api_call *server_health(const api_context *context);
+api_call *server_ready(const api_context *context);
+api_call *server_version(const api_context *context);
+
+/* A body that must be a JSON object. NULL: refused. The caller deletes it. */
+cJSON *handlers_body(const char *data, size_t size, api_error *error);
+
+#endif /* API_HANDLERS_H */

@@ -1,0 +1,61 @@
+/*
+ * api/parse.h - from the JSON of a Responses request to a run_request, or to an error.
+ *
+ * What a request refers to (models, earlier responses) comes through a parse_env, so
+ * that parsing can be tested and fuzzed without a runtime. Everything here runs on the
+ * thread that parses, run's worker, and keeps nothing.
+ *
+ *   responses_parse.c   the request as a whole, its links, its echo
+ *   params_parse.c      sampling, limits, reasoning, text
+ *   tools_parse.c       tools and tool_choice
+ *   items_parse.c       the input items
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef API_PARSE_H
+#define API_PARSE_H
+
+#include "api/error.h"
+
+#define PARSE_MAX_ITEMS 10000 /* in one input                                     */
+#define PARSE_MAX_PARTS 1024  /* of one item                                      */
+#define PARSE_MAX_TOOLS 256
+#define PARSE_MAX_NAME 128    /* bytes of a function's name                       */
+#define PARSE_MAX_ID 128      /* bytes of an id that a client gives               */
+#define PARSE_MAX_VISITS 4096 /* records that one request's references may visit */
+
+typedef struct parse_env {
+    const base_clock *clock;
+    run_record *parent; /* from the connection's memory, borrowed, or NULL */
+    void *context;      /* for the functions                               */
+    run_model *(*find_model)(void *context, const char *name); /* NULL: unknown           */
+    const char *(*model_name)(void *context, size_t i);        /* NULL: no i-th one       */
+    run_record *(*find_record)(void *context, const char *id, bool with_removed); /* a reference */
+    bool (*has_call)(void *context, run_record *from, const char *call_id);
+} parse_env;
+
+/* The parts of one request on their way; out of responses_parse() it is not seen. */
+typedef struct parse_state {
+    const cJSON *body;
+    const parse_env *env;
+    run_request *request;
+    api_error *error;
+} parse_state;
+
+/* body is an object. NULL: refused, *error says why. The caller frees the request. */
+run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error);
+/* An error of 404 that says which models there are. Always false. */
+bool parse_refuse_model(const parse_env *env, const char *name, api_error *error);
+
+/* Each takes its members from state->body into state->request and into the echo. */
+bool params_parse(parse_state *state);
+bool tools_parse(parse_state *state);
+/* Needs request->parent. */
+bool items_parse(parse_state *state);
+
+/* Sets a member of the echo; what is there is replaced. False: no memory, refused. */
+bool echo_add(parse_state *state, const char *name, cJSON *value);
+bool echo_text(parse_state *state, const char *name, const char *text); /* NULL: null */
+bool echo_number(parse_state *state, const char *name, double number);
+
+#endif /* API_PARSE_H */

@@ -1,0 +1,132 @@
+/*
+ * api/responses_call.c - POST /responses and /responses/input_tokens; starting a turn.
+ *
+ * What can be refused is refused here, before the first event, so that a client gets a
+ * 4xx or an error frame and never a stream that begins well and holds an error.
+ * Parsing runs on run's worker, the dialect's functions on net's loop.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/handlers.h"
+#include "api/responses_events.h"
+
+/* ------------------------------------------------- parse_env over a runtime -- */
+
+static run_model *env_model(void *context, const char *name)
+{
+    return run_model_find(context, name);
+}
+
+static const char *env_model_name(void *context, size_t i)
+{
+    return i < run_model_count(context) ? run_model_at(context, i)->name : NULL;
+}
+
+static run_record *env_record(void *context, const char *id, bool with_removed)
+{
+    return run_find(context, id, with_removed);
+}
+
+static bool env_has_call(void *context, run_record *from, const char *call_id)
+{
+    return run_chain_has_call(context, from, call_id);
+}
+
+parse_env responses_env(run_runtime *runtime, run_record *parent)
+{
+    return (parse_env){.clock = run_clock(runtime),
+                       .parent = parent,
+                       .context = runtime,
+                       .find_model = env_model,
+                       .model_name = env_model_name,
+                       .find_record = env_record,
+                       .has_call = env_has_call};
+}
+
+/* --------------------------------------------------------------- the dialect -- */
+
+static void on_event(api_call *call, void *state, run_event *event, api_emit emit, void *arg)
+{
+    responses_stream_event(state, event, emit, arg);
+    if (call->kind == API_FOLD && event->type == RUN_END)
+        call->status = responses_stream_body(state, &call->body);
+}
+
+static void close_state(void *state)
+{
+    responses_stream_close(state);
+}
+
+static const call_dialect responses_dialect = {on_event, close_state};
+
+api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
+                          const char *lane, enum api_call_kind kind, run_listener listener,
+                          api_error *error)
+{
+    run_refusal refusal = {0};
+    run_request *request = responses_parse(body, env, error);
+    if (!request)
+        return NULL;
+    responses_stream *stream = responses_stream_open(request, lane);
+    api_call *call = stream ? call_running(kind, &responses_dialect, stream) : NULL;
+    if (!call) {
+        run_request_free(request);
+        api_refuse_memory(error);
+        return NULL;
+    }
+    memcpy(call->id, request->id, sizeof call->id);
+    if (run_start(runtime, request, listener, &call->turn, &refusal))
+        return call;
+    api_call_free(call);
+    api_refuse_run(error, &refusal);
+    return NULL;
+}
+
+/* -------------------------------------------------------------- the endpoints -- */
+
+api_call *responses_create(const api_context *context)
+{
+    api_error error;
+    parse_env env = responses_env(context->runtime, NULL);
+    cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
+    api_call *call = NULL;
+    if (body) {
+        enum api_call_kind kind = json_get_bool(body, "stream", false) ? API_STREAM : API_FOLD;
+        call = responses_start(&env, context->runtime, body, NULL, kind, context->listener, &error);
+    }
+    cJSON_Delete(body);
+    return call ? call : call_refused(&error);
+}
+
+static api_call *count(const api_context *context, run_request *request)
+{
+    api_error error;
+    run_refusal refusal = {0};
+    uint64_t n_tokens = 0;
+    if (!run_count(context->runtime, request, &n_tokens, &refusal)) {
+        api_refuse_run(&error, &refusal);
+        return call_refused(&error);
+    }
+    api_call *call = call_reply(200);
+    if (call)
+        buf_printf(&call->body,
+                   "{\"object\":\"response.input_tokens\",\"input_tokens\":%" PRIu64 "}", n_tokens);
+    return call;
+}
+
+api_call *responses_input_tokens(const api_context *context)
+{
+    api_error error;
+    parse_env env = responses_env(context->runtime, NULL);
+    cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
+    run_request *request = body ? responses_parse(body, &env, &error) : NULL;
+    cJSON_Delete(body);
+    if (!request)
+        return call_refused(&error);
+    api_call *call = count(context, request);
+    run_request_free(request);
+    return call;
+}

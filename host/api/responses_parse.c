@@ -1,0 +1,221 @@
+/*
+ * api/responses_parse.c - a Responses request as a whole. See parse.h.
+ *
+ * The echo is made here: everything that the Response object repeats of its request,
+ * under the keys of that object. It is stored with the response, so that a response
+ * read back later says what the live one said.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "api/parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fields.h"
+
+#define MAX_METADATA 16
+#define MAX_METADATA_KEY 64
+#define MAX_METADATA_VALUE 512
+#define MAX_USER_TEXT 512 /* prompt_cache_key and the like */
+
+bool echo_add(parse_state *state, const char *name, cJSON *value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(state->request->echo, name);
+    return field_add(state->request->echo, name, value) || api_refuse_memory(state->error);
+}
+
+bool echo_text(parse_state *state, const char *name, const char *text)
+{
+    return echo_add(state, name, text ? cJSON_CreateString(text) : cJSON_CreateNull());
+}
+
+bool echo_number(parse_state *state, const char *name, double number)
+{
+    return echo_add(state, name, cJSON_CreateNumber(number));
+}
+
+bool parse_refuse_model(const parse_env *env, const char *name, api_error *error)
+{
+    char known[300] = "";
+    size_t used = 0;
+    const char *each;
+    for (size_t i = 0; used < sizeof known - 1 && (each = env->model_name(env->context, i)); i++) {
+        int n = snprintf(known + used, sizeof known - used, "%s'%s'", i ? ", " : "", each);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return api_refuse(error, 404, "model_not_found", "model",
+                      "The model '%.100s' does not exist. There is: %s.", name,
+                      *known ? known : "none");
+}
+
+static bool parse_model(parse_state *s)
+{
+    const char *name = NULL;
+    if (!field_text(s->body, "", "model", SIZE_MAX, &name, s->error))
+        return false;
+    if (!name)
+        return field_missing("", "model", s->error);
+    s->request->model = s->env->find_model(s->env->context, name);
+    if (!s->request->model)
+        return parse_refuse_model(s->env, name, s->error);
+    return echo_text(s, "model", name);
+}
+
+/* What is documented, means something, and is not there. */
+static bool refuse_unsupported(parse_state *s)
+{
+    bool background = false;
+    if (json_get(s->body, "conversation")) {
+        if (json_get(s->body, "previous_response_id"))
+            return api_refuse(s->error, 400, "invalid_value", "conversation",
+                              "'conversation' and 'previous_response_id' exclude each other; give "
+                              "'previous_response_id' alone.");
+        return api_refuse(s->error, 400, "unsupported_parameter", "conversation",
+                          "'conversation' is not supported here; use 'previous_response_id' to "
+                          "continue from a response.");
+    }
+    if (json_get(s->body, "prompt"))
+        return api_refuse(s->error, 400, "unsupported_parameter", "prompt",
+                          "Prompt templates are not supported here; give 'instructions' and "
+                          "'input' instead.");
+    if (!field_bool(s->body, "", "background", &background, s->error))
+        return false;
+    if (background)
+        return api_refuse(s->error, 400, "unsupported_parameter", "background",
+                          "Background responses are not supported here; leave 'background' out and "
+                          "read the response as it comes.");
+    return true;
+}
+
+static bool parse_parent(parse_state *s)
+{
+    static const char name[] = "previous_response_id";
+    const parse_env *env = s->env;
+    const char *id = NULL;
+    if (!field_text(s->body, "", name, PARSE_MAX_ID, &id, s->error))
+        return false;
+    if (!id)
+        return true;
+    run_record *parent = env->parent && strcmp(env->parent->id, id) == 0
+                             ? run_record_retain(env->parent)
+                             : env->find_record(env->context, id, false);
+    if (!parent)
+        return api_refuse(s->error, 400, "previous_response_not_found", name,
+                          "Previous response with id '%s' not found.", id);
+    s->request->parent = parent;
+    if (!run_record_can_continue(parent))
+        return api_refuse(s->error, 400, "previous_response_not_found", name,
+                          "Previous response with id '%s' cannot be continued: it is %s. Continue "
+                          "from a completed or incomplete one.",
+                          id, parent->status);
+    return echo_text(s, name, id);
+}
+
+/* A string, or, as prompt templates have it, messages whose texts are joined. */
+static bool parse_instructions(parse_state *s)
+{
+    const char *text = NULL;
+    const cJSON *value = json_get(s->body, "instructions");
+    if (cJSON_IsArray(value))
+        return api_refuse(s->error, 400, "unsupported_value", "instructions",
+                          "'instructions' must be a string here; give a list of messages as "
+                          "'input'.");
+    if (!field_text(s->body, "", "instructions", SIZE_MAX, &text, s->error))
+        return false;
+    if (!text)
+        return true;
+    s->request->instructions = strdup(text);
+    if (!s->request->instructions)
+        return api_refuse_memory(s->error);
+    return echo_text(s, "instructions", text);
+}
+
+static bool parse_metadata(parse_state *s)
+{
+    const cJSON *metadata = NULL;
+    const cJSON *each;
+    if (!field_object(s->body, "", "metadata", &metadata, s->error))
+        return false;
+    if (!metadata)
+        return echo_add(s, "metadata", cJSON_CreateObject());
+    if (cJSON_GetArraySize(metadata) > MAX_METADATA)
+        return api_refuse(s->error, 400, "invalid_value", "metadata",
+                          "'metadata' has %d pairs and may have %d.", cJSON_GetArraySize(metadata),
+                          MAX_METADATA);
+    cJSON_ArrayForEach(each, metadata)
+    {
+        char path[API_PARAM_SIZE];
+        api_path(path, "metadata", each->string);
+        if (field_characters(each->string) > MAX_METADATA_KEY)
+            return api_refuse(
+                s->error, 400, "invalid_value", "metadata",
+                "The key '%.80s' of 'metadata' is too long: %d characters are allowed.",
+                each->string, MAX_METADATA_KEY);
+        if (!cJSON_IsString(each))
+            return field_wrong_type(path, each, "a string", s->error);
+        if (field_characters(each->valuestring) > MAX_METADATA_VALUE)
+            return api_refuse(s->error, 400, "invalid_value", path,
+                              "'%s' is too long: %d characters are allowed.", path,
+                              MAX_METADATA_VALUE);
+    }
+    return echo_add(s, "metadata", cJSON_Duplicate(metadata, true));
+}
+
+static bool parse_echoed_texts(parse_state *s)
+{
+    static const char *const names[] = {"prompt_cache_key", "safety_identifier", "user"};
+    const char *tier = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = NULL;
+        if (!field_text(s->body, "", names[i], MAX_USER_TEXT, &text, s->error) ||
+            !echo_text(s, names[i], text))
+            return false;
+    }
+    /* Whatever is asked for: there is one tier. */
+    return field_text(s->body, "", "service_tier", MAX_USER_TEXT, &tier, s->error) &&
+           echo_text(s, "service_tier", "default");
+}
+
+static bool parse_switches(parse_state *s)
+{
+    run_request *request = s->request;
+    const cJSON *options = NULL;
+    const char *truncation = "disabled";
+    bool stream = false;
+    bool prewarm = false;
+    if (!field_bool(s->body, "", "store", &request->store, s->error) ||
+        !field_bool(s->body, "", "stream", &stream, s->error) ||
+        !field_object(s->body, "", "stream_options", &options, s->error) ||
+        !field_bool(s->body, "", "generate", &request->generate, s->error) ||
+        !field_object(s->body, "", "prompt_cache_options", &options, s->error) ||
+        !field_bool(json_get(s->body, "prompt_cache_options"), "prompt_cache_options", "prewarm",
+                    &prewarm, s->error) ||
+        !field_word(s->body, "", "truncation", "auto disabled", &truncation, s->error))
+        return false;
+    if (prewarm)
+        request->generate = false;
+    request->truncate = strcmp(truncation, "auto") == 0;
+    return echo_add(s, "store", cJSON_CreateBool(request->store)) &&
+           echo_text(s, "truncation", truncation);
+}
+
+run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
+{
+    run_request *request = run_request_new(env->clock);
+    parse_state state = {body, env, request, error};
+    if (request)
+        request->echo = cJSON_CreateObject();
+    if (!request || !request->echo) {
+        run_request_free(request);
+        api_refuse_memory(error);
+        return NULL;
+    }
+    if (refuse_unsupported(&state) && parse_model(&state) && parse_instructions(&state) &&
+        parse_metadata(&state) && parse_echoed_texts(&state) && parse_switches(&state) &&
+        params_parse(&state) && tools_parse(&state) && parse_parent(&state) && items_parse(&state))
+        return request;
+    run_request_free(request);
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/*
+ * api/route.h - which endpoint a method and a path mean.
+ *
+ * Paths are taken with and without the prefix /v1, since people enter base URLs both
+ * ways. Pure; [any].
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef API_ROUTE_H
+#define API_ROUTE_H
+
+#include "api/error.h"
+
+#define ROUTE_ID_SIZE 256
+
+enum route_name {
+    ROUTE_NONE, /* refused                                   */
+    ROUTE_RESPONSES_CREATE,
+    ROUTE_INPUT_TOKENS,
+    ROUTE_RESPONSE_GET,
+    ROUTE_RESPONSE_DELETE,
+    ROUTE_RESPONSE_CANCEL,
+    ROUTE_INPUT_ITEMS,
+    ROUTE_MODELS,
+    ROUTE_MODEL,
+    ROUTE_HEALTH,
+    ROUTE_READY,
+    ROUTE_VERSION
+};
+
+/* id gets the part of the path that stands for {id}, or "". ROUTE_NONE: *error says
+ * whether the path, the method or an upgrade is amiss. */
+enum route_name route_find(const char *method, const char *path, char id[ROUTE_ID_SIZE],
+                           api_error *error);
+
+/* The value of a key in a raw query string, percent-decoded, or NULL where it is absent.
+ * What does not fit into size is cut. */
+const char *route_query(const char *query, const char *key, char *value, size_t size);
+
+#endif /* API_ROUTE_H */

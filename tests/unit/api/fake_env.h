@@ -1,0 +1,121 @@
+/*
+ * fake_env.h - a parse_env without a runtime, for the tests of host/api.
+ *
+ * There is one model, "tiny", and a small store:
+ *
+ *   resp_root    completed; asked "First", called get_time as call_known, item fc_root
+ *   resp_child   completed; its parent is resp_root, known by id alone
+ *   resp_failed  failed
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef FAKE_ENV_H
+#define FAKE_ENV_H
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/parse.h"
+
+typedef struct fake_world {
+    run_model model;
+} fake_world;
+
+static inline run_model *fake_model(void *context, const char *name)
+{
+    fake_world *world = context;
+    return strcmp(name, "tiny") == 0 ? &world->model : NULL;
+}
+
+static inline const char *fake_model_name(void *context, size_t i)
+{
+    (void)context;
+    return i == 0 ? "tiny" : NULL;
+}
+
+static inline run_record *fake_record(const char *id, const char *parent, const char *status,
+                                      const char *input, const char *output)
+{
+    run_record *record = run_record_new();
+    assert_non_null(record);
+    record->id = strdup(id);
+    record->parent_id = parent ? strdup(parent) : NULL;
+    record->model = strdup("tiny");
+    record->status = status;
+    record->created_ms = 1700000000123;
+    record->completed_ms = 1700000002456;
+    record->request = strdup("{\"model\":\"tiny\"}");
+    record->input = strdup(input);
+    record->output = strdup(output);
+    record->result = strdup("{}");
+    return record;
+}
+
+static inline run_record *fake_find(void *context, const char *id, bool with_removed)
+{
+    (void)context;
+    (void)with_removed;
+    if (strcmp(id, "resp_root") == 0)
+        return fake_record(
+            "resp_root", NULL, "completed",
+            "[{\"type\":\"message\",\"id\":\"msg_root\",\"role\":\"user\",\"content\":"
+            "[{\"type\":\"input_text\",\"text\":\"First\"}]}]",
+            "[{\"type\":\"function_call\",\"id\":\"fc_root\",\"call_id\":\"call_known\","
+            "\"name\":\"get_time\",\"arguments\":\"{}\"}]");
+    if (strcmp(id, "resp_child") == 0)
+        return fake_record("resp_child", "resp_root", "completed", "[]", "[]");
+    if (strcmp(id, "resp_failed") == 0)
+        return fake_record("resp_failed", NULL, "failed", "[]", "[]");
+    return NULL;
+}
+
+static inline bool fake_has_call(void *context, run_record *from, const char *call_id)
+{
+    (void)context;
+    return strcmp(call_id, "call_known") == 0 &&
+           (strcmp(from->id, "resp_root") == 0 || strcmp(from->id, "resp_child") == 0);
+}
+
+static inline parse_env fake_env(fake_world *world)
+{
+    memset(world, 0, sizeof *world);
+    return (parse_env){.clock = clock_system(),
+                       .context = world,
+                       .find_model = fake_model,
+                       .model_name = fake_model_name,
+                       .find_record = fake_find,
+                       .has_call = fake_has_call};
+}
+
+static inline cJSON *fake_json(const char *text)
+{
+    cJSON *value = NULL;
+    pawl_error error;
+    if (json_parse(text, strlen(text), &value, &error) != PAWL_OK)
+        fail_msg("%s in %s", error.message, text);
+    return value;
+}
+
+/* The request of a body that must be accepted. */
+static inline run_request *fake_accept(const char *text)
+{
+    fake_world *world = malloc(sizeof *world);
+    parse_env env = fake_env(world);
+    api_error error;
+    cJSON *body = fake_json(text);
+    run_request *request = responses_parse(body, &env, &error);
+    cJSON_Delete(body);
+    free(world);
+    if (!request)
+        fail_msg("refused: %s (%s) for %s", error.message, error.param, text);
+    request->model = NULL;
+    return request;
+}
+
+#endif /* FAKE_ENV_H */
