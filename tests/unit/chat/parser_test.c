@@ -149,8 +149,7 @@ static void test_calls_not_wanted(void **state)
         "{}",
         "{\"tools\":null}",
         "{\"tools\":[]}",
-        "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}],"
-        "\"tool_choice\":\"none\"}",
+        "{\"tools\":[{\"function\":{\"name\":\"f\"}}],\"tool_choice\":\"none\"}",
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         pawl_chat *chat = test_open(i % 2 ? "smollm2" : "hermes");
