@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST (SIZE_MAX / 4) /* so that no sum or doubling below can overflow */
+
 void buf_init(buf *b, size_t max)
 {
-    *b = (buf){.max = max};
+    *b = (buf){.max = max < MOST ? max : MOST};
 }
 
 void buf_clear(buf *b)

@@ -5,8 +5,10 @@
  */
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -35,7 +37,9 @@ static void system_random(void *context, void *bytes, size_t size)
     char *at = bytes;
     while (size) {
         ssize_t n = getrandom(at, size, 0);
-        if (n < 0) /* only before the kernel's pool exists: there is no safe way on */
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) /* a kernel without it: there is no safe way on */
             abort();
         at += n;
         size -= (size_t)n;
@@ -52,7 +56,8 @@ void clock_new_id(const base_clock *clock, const char *prefix, char id[CLOCK_ID_
 {
     unsigned char bytes[16];
     clock->random(clock->context, bytes, sizeof bytes);
-    int n = snprintf(id, CLOCK_ID_SIZE - 2 * sizeof bytes, "%s", prefix);
+    size_t n = strnlen(prefix, CLOCK_ID_SIZE - 1 - 2 * sizeof bytes);
+    memcpy(id, prefix, n);
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(id + n + 2 * i, 3, "%02x", bytes[i]);
 }

@@ -202,7 +202,9 @@ static void add_escaped(buf *out, const char *text, size_t size)
 bool json_add_quoted(buf *out, pawl_bytes text)
 {
     buf_add(out, "\"", 1);
-    if (utf8_valid_prefix(text.data, (size_t)text.size) == text.size) {
+    if (text.size == 0) {
+        /* data may be NULL */
+    } else if (utf8_valid_prefix(text.data, (size_t)text.size) == text.size) {
         add_escaped(out, text.data, (size_t)text.size);
     } else {
         buf clean;
@@ -211,6 +213,7 @@ bool json_add_quoted(buf *out, pawl_bytes text)
         utf8_feed(&tail, text.data, (size_t)text.size, &clean);
         utf8_finish(&tail, &clean);
         add_escaped(out, buf_text(&clean), clean.size);
+        out->failed = out->failed || clean.failed;
         buf_clear(&clean);
     }
     return buf_add(out, "\"", 1);

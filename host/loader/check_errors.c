@@ -60,8 +60,10 @@ static enum check_verdict readers(check *c)
 {
     enum check_verdict engine = check_engine_table(c);
     enum check_verdict tokenizer = check_tokenizer_table(c);
-    if (engine == CHECK_PASS || tokenizer == CHECK_PASS)
+    if (engine == CHECK_PASS || tokenizer == CHECK_PASS) {
+        c->why[0] = '\0';
         return CHECK_PASS;
+    }
     return engine == CHECK_FAIL ? engine : check_say(c, CHECK_SKIP, "it reads no model files");
 }
 

@@ -31,9 +31,10 @@
 enum { GGUF_U32 = 4, GGUF_I32 = 5, GGUF_F32 = 6, GGUF_STRING = 8, GGUF_ARRAY = 9 };
 
 static const char *const merges[][2] = {
-    {"t", "h"}, {"i", "n"},    {"e", "r"},        {"a", "n"},          {"o", "u"},  {"th", "e"},
-    {"l", "l"}, {"e", "ll"},   {"\xc4\xa0", "t"}, {"\xc4\xa0t", "he"}, {"in", "g"}, {"H", "ell"},
-    {"o", "r"}, {"Hell", "o"}, {"\xc4\xa0", "w"}, {"\xc4\xa0w", "or"}};
+    {"t", "h"},          {"i", "n"},         {"e", "r"},   {"a", "n"},        {"o", "u"},
+    {"th", "e"},         {"l", "l"},         {"e", "ll"},  {"\xc4\xa0", "t"}, {"h", "e"},
+    {"\xc4\xa0t", "he"}, {"in", "g"},        {"H", "ell"}, {"o", "r"},        {"Hell", "o"},
+    {"\xc4\xa0", "w"},   {"\xc4\xa0w", "or"}};
 static const char *const control[] = {"<|im_start|>", "<|im_end|>", "<|endoftext|>"};
 
 #define N_MERGES (sizeof merges / sizeof *merges)

@@ -2,8 +2,8 @@
  * loader/check_rules.c - what rules need, made once: library, host, instances.
  *
  * A plugin that does not offer an interface, and an engine or tokenizer that does
- * not read the kit's own tiny model, skip the rules that need them; one that refuses
- * the user's model fails them.
+ * not read the format of the kit's own tiny model (PAWL_E_UNSUPPORTED), skip the
+ * rules that need them; one that refuses the user's model fails them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -120,9 +120,11 @@ pawl_engine_config check_engine_config(const check *c)
                                 .model_path = text(c->model)};
 }
 
-static enum check_verdict refused(check *c, const char *what, const pawl_error *why)
+static enum check_verdict refused(check *c, const char *what, pawl_status status,
+                                  const pawl_error *why)
 {
-    return check_say(c, c->own_model ? CHECK_FAIL : CHECK_SKIP, "%s does not open %s: %s", what,
+    bool skips = !c->own_model && status == PAWL_E_UNSUPPORTED;
+    return check_say(c, skips ? CHECK_SKIP : CHECK_FAIL, "%s does not open %s: %s", what,
                      c->own_model ? c->model : "the kit's tiny llama GGUF (give --model)",
                      why->message);
 }
@@ -134,12 +136,16 @@ enum check_verdict check_engine(check *c)
         return CHECK_PASS;
     CHECK_NEED(c, check_engine_table(c));
     pawl_engine_config config = check_engine_config(c);
-    if (c->engine_api->open(&config, NULL, NULL, &c->engine, &why)) {
+    pawl_status status = c->engine_api->open(&config, NULL, NULL, &c->engine, &why);
+    if (status) {
         c->engine = NULL;
-        return refused(c, "the engine", &why);
+        return refused(c, "the engine", status, &why);
     }
     c->info = (pawl_engine_info){.struct_size = sizeof c->info};
     c->engine_api->info(c->engine, &c->info);
+    if (c->info.vocab_size < 8 || c->info.context_limit == 0)
+        return check_say(c, CHECK_FAIL, "info() gives a vocabulary of %u and a context of %llu",
+                         c->info.vocab_size, (unsigned long long)c->info.context_limit);
     return CHECK_PASS;
 }
 
@@ -149,9 +155,10 @@ enum check_verdict check_tokenizer(check *c)
     if (c->tokenizer)
         return CHECK_PASS;
     CHECK_NEED(c, check_tokenizer_table(c));
-    if (c->tokenizer_api->open(text(c->model), &c->tokenizer, &why)) {
+    pawl_status status = c->tokenizer_api->open(text(c->model), &c->tokenizer, &why);
+    if (status) {
         c->tokenizer = NULL;
-        return refused(c, "the tokenizer", &why);
+        return refused(c, "the tokenizer", status, &why);
     }
     c->tokenizer_info = (pawl_tokenizer_info){.struct_size = sizeof c->tokenizer_info};
     c->tokenizer_api->info(c->tokenizer, &c->tokenizer_info);
