@@ -82,6 +82,19 @@ static void append_text(cJSON *message, const char *name, const char *text)
     buf_clear(&both);
 }
 
+/* Arguments as the object that they are, byte for byte, since templates write a string
+ * with quotes; as a string where the model wrote no object. */
+static void add_arguments(cJSON *function, const char *text)
+{
+    cJSON *parsed = NULL;
+    json_parse(text, strlen(text), &parsed, NULL);
+    if (cJSON_IsObject(parsed))
+        cJSON_AddRawToObject(function, "arguments", text);
+    else
+        cJSON_AddStringToObject(function, "arguments", text);
+    cJSON_Delete(parsed);
+}
+
 static void add_call(messages *m, const cJSON *item)
 {
     cJSON *message = assistant(m);
@@ -94,7 +107,7 @@ static void add_call(messages *m, const cJSON *item)
     cJSON_AddStringToObject(call, "id", id ? id : "");
     cJSON_AddStringToObject(call, "type", "function");
     cJSON_AddStringToObject(function, "name", name ? name : "");
-    cJSON_AddStringToObject(function, "arguments", arguments ? arguments : "{}");
+    add_arguments(function, arguments ? arguments : "{}");
     cJSON_AddItemToObject(call, "function", function);
     cJSON_AddItemToArray(calls, call);
 }
