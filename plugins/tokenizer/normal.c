@@ -66,7 +66,8 @@ static pawl_status append(struct buffer *to, const uint8_t *data, size_t size, p
         to->data = grown;
         to->room = room;
     }
-    memcpy(to->data + to->size, data, size);
+    if (size > 0)
+        memcpy(to->data + to->size, data, size);
     to->size += size;
     return PAWL_OK;
 }
