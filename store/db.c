@@ -9,6 +9,7 @@
  *                          So one connection does both, when it says so.
  *   query_only, READONLY   readers cannot break that rule
  *   foreign_keys           the tree of responses has no torn edges
+ *   secure_delete          what was removed is overwritten, whatever SQLite's default
  *   trusted_schema off, cell_size_check, DEFENSIVE: the file may be hostile
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -156,10 +157,11 @@ pawl_status db_open_writer(const char *path, const db_kind *kind, sqlite3 **out,
     if (!status)
         status = set_wal(db, error);
     if (!status)
-        status = db_exec(db,
-                         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                         "PRAGMA journal_size_limit = " LOG_LIMIT ";",
-                         error);
+        status = db_exec(
+            db,
+            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
+            "PRAGMA journal_size_limit = " LOG_LIMIT ";",
+            error);
     if (!status)
         status = migrate_run(db, kind, error);
     if (status) {
