@@ -1,0 +1,170 @@
+/*
+ * net/exchange.c - calls and their events between the threads. See exchange.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "net/exchange.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+static exchange *of_made(inbox_item *item)
+{
+    return (exchange *)((char *)item - offsetof(exchange, made));
+}
+
+/* Frees what nobody needs. */
+static void settle(exchange *ex)
+{
+    if (!ex->over || !ex->released || ex->pinned)
+        return;
+    conn *c = ex->conn;
+    api_call_free(ex->call);
+    ex->owner->free(ex);
+    conn_release(c);
+}
+
+static void finish(exchange *ex)
+{
+    ex->over = true;
+    ex->conn->server->n_jobs--;
+}
+
+static void emit(void *arg, const char *name, const char *json, size_t size)
+{
+    exchange *ex = arg;
+    if (!ex->released && !atomic_load(&ex->lost))
+        ex->owner->on_message(ex, name, json, size);
+}
+
+/* One event of a call that is there. Its owner may release the exchange meanwhile. */
+static void take_event(exchange *ex, run_event *event)
+{
+    bool end = event->type == RUN_END;
+    ex->pinned = true;
+    api_call_event(ex->call, event, emit, ex);
+    if (atomic_load(&ex->lost))
+        conn_kill(ex->conn, "there was no memory for an event of its response");
+    if (end) {
+        finish(ex);
+        if (!ex->released)
+            ex->owner->on_over(ex);
+    }
+    ex->pinned = false;
+    settle(ex);
+}
+
+static void free_event(exchange *ex, exchange_event *e)
+{
+    if (e != &ex->end)
+        free(e);
+}
+
+/* [loop] */
+static void deliver_event(inbox_item *item)
+{
+    exchange_event *e = (exchange_event *)item;
+    exchange *ex = e->of;
+    if (!ex->ready) {
+        e->next = NULL;
+        *ex->held_last = e;
+        ex->held_last = &e->next;
+        return;
+    }
+    run_event *event = e->event;
+    free_event(ex, e);
+    take_event(ex, event);
+}
+
+/* The listener of the turn. [worker, engine, store] */
+static void on_event(void *arg, run_event *event)
+{
+    exchange *ex = arg;
+    inbox *box = &ex->conn->server->inbox;
+    bool end = event->type == RUN_END;
+    exchange_event *e = end ? &ex->end : malloc(sizeof *e);
+    if (e) {
+        *e = (exchange_event){.item.deliver = deliver_event, .of = ex, .event = event};
+        if (inbox_push(box, &e->item, end))
+            return;
+        free(e);
+    }
+    atomic_store(&ex->lost, true);
+    run_event_free(event);
+}
+
+/* Events that came before their call. The last one may free the exchange. */
+static void take_held(exchange *ex)
+{
+    exchange_event *e = ex->held;
+    ex->held = NULL;
+    while (e) {
+        exchange_event *next = e->next;
+        run_event *event = e->event;
+        free_event(ex, e);
+        take_event(ex, event);
+        e = next;
+    }
+}
+
+/* [loop] */
+static void deliver_made(inbox_item *item)
+{
+    exchange *ex = of_made(item);
+    ex->ready = true;
+    if (ex->call && ex->cancelled)
+        api_call_cancel(ex->call);
+    if (!ex->call || api_call_kind(ex->call) == API_REPLY)
+        finish(ex);
+    ex->pinned = true;
+    if (!ex->released)
+        ex->owner->on_ready(ex);
+    ex->pinned = false;
+    if (ex->over)
+        settle(ex);
+    else
+        take_held(ex);
+}
+
+/* [worker] */
+static void make(void *arg)
+{
+    exchange *ex = arg;
+    ex->call = ex->owner->make(ex, (run_listener){on_event, ex});
+    inbox_push(&ex->conn->server->inbox, &ex->made, true);
+}
+
+bool exchange_start(exchange *ex, const exchange_owner *owner, conn *c)
+{
+    ex->owner = owner;
+    ex->conn = c;
+    ex->call = NULL;
+    ex->made.deliver = deliver_made;
+    ex->held = NULL;
+    ex->held_last = &ex->held;
+    atomic_init(&ex->lost, false);
+    ex->ready = ex->over = ex->released = ex->cancelled = ex->pinned = false;
+    c->server->n_jobs++;
+    conn_retain(c);
+    if (run_defer(c->server->runtime, make, ex))
+        return true;
+    c->server->n_jobs--;
+    conn_release(c);
+    return false;
+}
+
+void exchange_cancel(exchange *ex)
+{
+    if (ex->cancelled || ex->over)
+        return;
+    ex->cancelled = true;
+    if (ex->ready && ex->call)
+        api_call_cancel(ex->call);
+}
+
+void exchange_release(exchange *ex)
+{
+    ex->released = true;
+    settle(ex);
+}

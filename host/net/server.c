@@ -1,0 +1,276 @@
+/*
+ * net/server.c - the loop: opening, serving, stopping; libwebsockets' callbacks.
+ *
+ * The only file that makes a libwebsockets context. Of that library the loop thread
+ * uses everything, other threads lws_cancel_service() alone.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "net/server.h"
+
+#include "base/log.h"
+#include "net/address.h"
+#include "net/http.h"
+#include "net/socket.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define STOP_S 10                     /* for all connections to end           */
+#define SPARE_CONNECTIONS 64          /* over the maximum: these get a 503    */
+#define MAX_MESSAGE ((size_t)1 << 30) /* of scratch; events are far smaller   */
+
+/* -------------------------------------------------------------------- the loop ---- */
+
+/* [any]; also from a signal handler, since it only writes to an eventfd. */
+static void wake(void *arg)
+{
+    net_server *server = arg;
+    lws_cancel_service(server->context);
+}
+
+static int accept_or_not(net_server *server)
+{
+    return server->draining || server->n_conns >= server->max_connections + SPARE_CONNECTIONS;
+}
+
+static int on_connect(net_server *server, struct lws *wsi)
+{
+    conn *c = http_open(server, wsi);
+    if (!c)
+        return -1;
+    lws_set_opaque_user_data(wsi, c);
+    server->n_conns++;
+    return 0;
+}
+
+/* A handshake was granted: the HTTP connection becomes a socket. */
+static int on_established(net_server *server, struct lws *wsi, conn *http)
+{
+    if (http)
+        conn_gone(http);
+    conn *c = socket_open(server, wsi);
+    if (!c)
+        return -1;
+    lws_set_opaque_user_data(wsi, c);
+    return 0;
+}
+
+static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                       size_t len)
+{
+    (void)user;
+    net_server *server = lws_context_user(lws_get_context(wsi));
+    conn *c = NULL;
+    switch (reason) {
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+        inbox_drain(&server->inbox);
+        return 0;
+    case LWS_CALLBACK_FILTER_NETWORK_CONNECTION:
+        return accept_or_not(server);
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        return on_connect(server, wsi);
+    case LWS_CALLBACK_RAW_ADOPT: /* CONNECT, which nobody needs */
+    case LWS_CALLBACK_RAW_RX:
+        return -1;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        c = lws_get_opaque_user_data(wsi);
+        return c ? http_upgrade(c, in) : -1;
+    case LWS_CALLBACK_ESTABLISHED:
+        return on_established(server, wsi, lws_get_opaque_user_data(wsi));
+    case LWS_CALLBACK_WSI_DESTROY:
+        c = lws_get_opaque_user_data(wsi);
+        if (c) {
+            server->n_conns--;
+            conn_gone(c);
+        }
+        return 0;
+    case LWS_CALLBACK_HTTP:
+    case LWS_CALLBACK_HTTP_BODY:
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+    case LWS_CALLBACK_RECEIVE:
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+    case LWS_CALLBACK_TIMER:
+        c = lws_get_opaque_user_data(wsi);
+        return c ? c->kind->on_callback(c, reason, in, len) : -1;
+    default:
+        return 0;
+    }
+}
+
+/* --------------------------------------------------------------------- opening ---- */
+
+static void log_line(int level, const char *line)
+{
+    size_t size = strcspn(line, "\r\n");
+    log_write(level == LLL_ERR ? PAWL_LOG_ERROR : PAWL_LOG_WARN, "net", "lws: %.*s", (int)size,
+              line);
+}
+
+static int seconds_or(uint32_t given, int otherwise)
+{
+    return given == 0 ? otherwise : given > 0x7fffff ? 0x7fffff : (int)given;
+}
+
+/* Every connection needs a descriptor; models, store and logs need some too. */
+static uint32_t fit_connections(uint32_t wanted)
+{
+    struct rlimit limit;
+    uint32_t spare = SPARE_CONNECTIONS + 128;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= (rlim_t)wanted + spare)
+        return wanted;
+    return limit.rlim_cur > 2 * spare ? (uint32_t)limit.rlim_cur - spare : spare;
+}
+
+static pawl_status copy_keys(net_server *server, const net_config *config, pawl_error *error)
+{
+    server->keys = calloc(config->n_keys + 1, sizeof *server->keys);
+    if (!server->keys)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
+    for (; server->n_keys < config->n_keys; server->n_keys++) {
+        server->keys[server->n_keys] = strdup(config->keys[server->n_keys]);
+        if (!server->keys[server->n_keys])
+            return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
+    }
+    return PAWL_OK;
+}
+
+static void configure(net_server *server, const net_config *config)
+{
+    int ping = seconds_or(config->ping_interval, 30);
+    server->runtime = config->runtime;
+    server->max_body = config->max_body ? config->max_body : (size_t)32 << 20;
+    server->max_connections =
+        fit_connections(config->max_connections ? config->max_connections : 1024);
+    server->socket_lifetime =
+        config->socket_lifetime == NET_FOREVER ? 0 : seconds_or(config->socket_lifetime, 3600);
+    server->socket_grace = seconds_or(config->socket_grace, 30);
+    server->comment_interval = seconds_or(config->comment_interval, 15);
+    server->idle_timeout = seconds_or(config->idle_timeout, 120);
+    server->ping.secs_since_valid_ping = (uint16_t)(ping < 20000 ? ping : 20000);
+    server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 3);
+    server->protocols[0] = (struct lws_protocols){
+        .name = "pawl", .callback = on_callback, .rx_buffer_size = 16384, .tx_packet_size = 65536};
+}
+
+static pawl_status listen_on(net_server *server, const net_address *address, pawl_error *error)
+{
+    struct lws_context_creation_info info = {0};
+    info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
+    if (!address->v6)
+        info.options |= LWS_SERVER_OPTION_DISABLE_IPV6;
+    info.port = CONTEXT_PORT_NO_LISTEN;
+    info.gid = -1;
+    info.uid = -1;
+    info.user = server;
+    info.timeout_secs = 20;
+    info.pt_serv_buf_size = 65536;
+    info.max_http_header_data = 16384;
+    lws_set_log_level(LLL_ERR | LLL_WARN, log_line);
+    server->context = lws_create_context(&info);
+    if (!server->context)
+        return pawl_fail(error, PAWL_E_MEMORY, "libwebsockets could not be started");
+    info.port = address->port;
+    info.iface = address->host;
+    info.vhost_name = "pawl";
+    info.protocols = server->protocols;
+    info.retry_and_idle_policy = &server->ping;
+    info.keepalive_timeout = server->idle_timeout;
+    /* How long a request may take: libwebsockets holds its headers until it is answered
+     * and closes a connection that holds them for longer than this. */
+    info.timeout_secs_ah_idle = 30 * 24 * 3600;
+    server->vhost = lws_create_vhost(server->context, &info);
+    if (!server->vhost)
+        return pawl_fail(error, PAWL_E_UNSUPPORTED, "cannot listen on %s, port %u", address->host,
+                         address->port);
+    return PAWL_OK;
+}
+
+pawl_status net_open(const net_config *config, net_server **server, pawl_error *error)
+{
+    net_address address;
+    pawl_status status = address_parse(config->listen, &address, error);
+    if (!status)
+        status = address_try(&address, error);
+    if (status)
+        return status;
+    net_server *s = calloc(1, sizeof *s);
+    if (!s)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
+    inbox_init(&s->inbox, wake, s);
+    buf_init(&s->scratch, MAX_MESSAGE);
+    atomic_init(&s->stopping, false);
+    configure(s, config);
+    status = copy_keys(s, config, error);
+    if (!status)
+        status = listen_on(s, &address, error);
+    if (status) {
+        net_close(s);
+        return status;
+    }
+    *server = s;
+    return PAWL_OK;
+}
+
+uint16_t net_port(const net_server *server)
+{
+    return (uint16_t)lws_get_vhost_listen_port(server->vhost);
+}
+
+/* ------------------------------------------------------------ serving, stopping ---- */
+
+static void on_deadline(lws_sorted_usec_list_t *sul)
+{
+    net_server *server = (net_server *)((char *)sul - offsetof(net_server, deadline));
+    server->expired = true;
+}
+
+static void begin_stop(net_server *server)
+{
+    server->draining = true;
+    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, STOP_S * LWS_US_PER_SEC);
+    conn *next;
+    for (conn *c = server->conns; c; c = next) {
+        next = c->next;
+        c->kind->on_stop(c);
+    }
+}
+
+pawl_status net_serve(net_server *server)
+{
+    bool failed = false;
+    while (!failed && !atomic_load(&server->stopping))
+        failed = lws_service(server->context, 0) < 0;
+    begin_stop(server);
+    while (!failed && !server->expired && (server->n_conns || server->n_jobs))
+        failed = lws_service(server->context, 0) < 0;
+    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, LWS_SET_TIMER_USEC_CANCEL);
+    if (server->n_jobs)
+        log_write(PAWL_LOG_WARN, "net", "stopping with %u requests unfinished", server->n_jobs);
+    return failed ? PAWL_E_INTERNAL : PAWL_OK;
+}
+
+void net_stop(net_server *server)
+{
+    atomic_store(&server->stopping, true);
+    wake(server);
+}
+
+void net_close(net_server *server)
+{
+    if (!server)
+        return;
+    if (server->context) {
+        inbox_drain(&server->inbox);
+        lws_context_destroy(server->context);
+    }
+    inbox_clear(&server->inbox);
+    for (size_t i = 0; i < server->n_keys; i++)
+        free(server->keys[i]);
+    free(server->keys);
+    buf_clear(&server->scratch);
+    free(server);
+}

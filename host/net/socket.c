@@ -1,0 +1,215 @@
+/*
+ * net/socket.c - the life of a WebSocket. See socket.h.
+ *
+ * libwebsockets answers pings itself, on this thread, whatever the engine does. Its
+ * own pings (and the hanging up after two misses) come from the retry policy that
+ * server.c sets; any message counts as a sign of life.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "net/socket.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CUT_S 5 /* for cancelled turns to end, and for a close frame to leave */
+
+static socket_conn *as_socket(conn *c)
+{
+    return (socket_conn *)c;
+}
+
+void socket_send_error(socket_conn *s, int status, const char *code, const char *param,
+                       const char *message, const char *name)
+{
+    const char *type = status == 429   ? "rate_limit_error"
+                       : status >= 500 ? "server_error"
+                                       : "invalid_request_error";
+    char *text = api_error_frame(status, type, code, param, message, name);
+    if (text)
+        conn_send(&s->base, text, strlen(text));
+    else
+        conn_kill(&s->base, "there was no memory for an error message to it");
+    free(text);
+}
+
+/* ------------------------------------------------------------------ ending ---- */
+
+void socket_advance(socket_conn *s)
+{
+    if ((s->stage == SOCKET_LEAVING || s->stage == SOCKET_CUTTING) && !s->turns && !s->parsing) {
+        s->stage = SOCKET_CLOSING;
+        conn_set_timer(&s->base, CUT_S);
+    }
+    if (s->stage == SOCKET_CLOSING)
+        conn_want_write(&s->base);
+}
+
+static void cut(socket_conn *s)
+{
+    s->stage = SOCKET_CUTTING;
+    conn_set_timer(&s->base, CUT_S);
+    socket_cancel_all(s);
+    socket_advance(s);
+}
+
+void socket_leave(socket_conn *s, int code, const char *why, int grace)
+{
+    if (s->stage != SOCKET_OPEN && grace > 0)
+        return;
+    if (s->stage == SOCKET_OPEN) {
+        s->close_code = code;
+        s->close_why = why;
+        s->stage = SOCKET_LEAVING;
+        lanes_drop_waiting(s->lanes);
+        conn_uncount_bytes(&s->base, s->message.size);
+        buf_clear(&s->message);
+    }
+    if (grace > 0)
+        conn_set_timer(&s->base, grace);
+    else if (s->stage == SOCKET_LEAVING)
+        cut(s);
+    socket_advance(s);
+}
+
+static int on_timer(socket_conn *s)
+{
+    switch (s->stage) {
+    case SOCKET_OPEN:
+        socket_send_error(s, 400, "websocket_connection_limit_reached", NULL,
+                          "This connection has lived as long as it may; open a new one and go on "
+                          "there.",
+                          NULL);
+        socket_leave(s, LWS_CLOSE_STATUS_NORMAL, "lifetime", s->base.server->socket_grace);
+        return 0;
+    case SOCKET_LEAVING:
+        cut(s);
+        return 0;
+    case SOCKET_CUTTING:
+        s->stage = SOCKET_CLOSING;
+        conn_set_timer(&s->base, CUT_S);
+        conn_want_write(&s->base);
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int on_writable(socket_conn *s)
+{
+    struct lws *wsi = s->base.wsi;
+    size_t size;
+    unsigned char *data = outq_first(&s->base.out, &size);
+    if (data) {
+        int n = lws_write(wsi, data, size, LWS_WRITE_TEXT);
+        outq_pop(&s->base.out);
+        if (n < 0)
+            return -1;
+        socket_advance(s);
+        if (s->base.out.first)
+            conn_want_write(&s->base);
+        return 0;
+    }
+    if (s->stage != SOCKET_CLOSING)
+        return 0;
+    char why[32];
+    snprintf(why, sizeof why, "%s", s->close_why);
+    lws_close_reason(wsi, (enum lws_close_status)s->close_code, (unsigned char *)why, strlen(why));
+    return -1;
+}
+
+/* ---------------------------------------------------------------- messages ---- */
+
+static void refuse_message(socket_conn *s, int status, const char *code, const char *message,
+                           int close_code, const char *why)
+{
+    socket_send_error(s, status, code, NULL, message, NULL);
+    socket_leave(s, close_code, why, 0);
+}
+
+static void receive(socket_conn *s, const char *data, size_t size)
+{
+    struct lws *wsi = s->base.wsi;
+    size_t left = lws_remaining_packet_payload(wsi), max = s->message.max;
+    lws_validity_confirmed(wsi);
+    if (s->stage != SOCKET_OPEN)
+        return;
+    if (size > max - s->message.size || left > max - s->message.size - size) {
+        char text[96];
+        snprintf(text, sizeof text, "A message may have %zu bytes at most.", max);
+        refuse_message(s, 413, "request_too_large", text, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE,
+                       "message too large");
+        return;
+    }
+    if (!conn_count_bytes(&s->base, size) || !buf_add(&s->message, data, size)) {
+        refuse_message(s, 503, "server_is_overloaded",
+                       "Too many large requests arrive at once; try again soon.", 1013,
+                       "try again later");
+        return;
+    }
+    if (!lws_is_final_fragment(wsi))
+        return;
+    size_t whole = s->message.size;
+    conn_uncount_bytes(&s->base, whole);
+    char *text = buf_take(&s->message);
+    if (text)
+        socket_take_message(s, text, whole);
+}
+
+/* --------------------------------------------------------------- callbacks ---- */
+
+static int on_callback(conn *c, enum lws_callback_reasons reason, void *in, size_t len)
+{
+    socket_conn *s = as_socket(c);
+    if (c->killed)
+        return reason == LWS_CALLBACK_SERVER_WRITEABLE || reason == LWS_CALLBACK_RECEIVE ? -1 : 0;
+    switch (reason) {
+    case LWS_CALLBACK_RECEIVE:
+        receive(s, in, len);
+        return 0;
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+        return on_writable(s);
+    case LWS_CALLBACK_TIMER:
+        return on_timer(s);
+    default:
+        return 0;
+    }
+}
+
+static void on_gone(conn *c)
+{
+    socket_conn *s = as_socket(c);
+    conn_uncount_bytes(c, s->message.size);
+    buf_clear(&s->message);
+    socket_abandon(s);
+}
+
+static void on_stop(conn *c)
+{
+    socket_leave(as_socket(c), LWS_CLOSE_STATUS_GOINGAWAY, "shutting down", 0);
+}
+
+static void free_conn(conn *c)
+{
+    lanes_close(as_socket(c)->lanes);
+    free(c);
+}
+
+static const conn_kind kind = {on_callback, on_gone, on_stop, free_conn};
+
+conn *socket_open(net_server *server, struct lws *wsi)
+{
+    socket_conn *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->lanes = lanes_open(socket_drop_frame);
+    if (!s->lanes) {
+        free(s);
+        return NULL;
+    }
+    buf_init(&s->message, server->max_body);
+    conn_init(&s->base, &kind, server, wsi);
+    conn_set_timer(&s->base, server->socket_lifetime);
+    return &s->base;
+}
