@@ -122,10 +122,10 @@ static bool is_word(const char *text)
 
 static bool is_line(const char *text)
 {
-    size_t i = 0;
-    while ((unsigned char)text[i] >= ' ' && text[i] != 127)
-        i++;
-    return i > 0 && i <= MAX_WORD && text[i] == '\0';
+    size_t i = 0, characters = 0;
+    for (; (unsigned char)text[i] >= ' ' && text[i] != 127; i++)
+        characters += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return i > 0 && characters <= MAX_WORD && text[i] == '\0';
 }
 
 /* ---- fields ---- */
@@ -198,7 +198,7 @@ static pawl_status read_id(const cJSON *value, manifest *out, pawl_error *error)
 
 static pawl_status read_name(const cJSON *value, manifest *out, pawl_error *error)
 {
-    return take_text(value, is_line, "one line of 1 to 128 bytes", &out->name, error);
+    return take_text(value, is_line, "one line of 1 to 128 characters", &out->name, error);
 }
 
 static pawl_status read_version(const cJSON *value, manifest *out, pawl_error *error)
@@ -211,7 +211,7 @@ static pawl_status read_license(const cJSON *value, manifest *out, pawl_error *e
     (void)out;
     return cJSON_IsString(value) && is_line(value->valuestring)
                ? PAWL_OK
-               : bad(error, "license", "one line of 1 to 128 bytes");
+               : bad(error, "license", "one line of 1 to 128 characters");
 }
 
 static pawl_status read_library(const cJSON *value, manifest *out, pawl_error *error)
