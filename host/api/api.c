@@ -12,7 +12,7 @@
 cJSON *handlers_body(const char *data, size_t size, api_error *error)
 {
     cJSON *body = NULL;
-    pawl_error why = {0};
+    pawl_error why = {.struct_size = sizeof why};
     if (json_parse(data ? data : "", data ? size : 0, &body, &why) != PAWL_OK) {
         if (why.code == PAWL_E_MEMORY)
             api_refuse_memory(error);

@@ -25,7 +25,8 @@ typedef struct items_state {
     cJSON *items;       /* what is done so far; the request's               */
     const char **calls; /* call_ids of the function_calls in items, borrowed */
     size_t n_calls;
-    unsigned visits; /* records that references have looked into         */
+    unsigned lookups; /* calls that were looked for in the chain          */
+    unsigned visits;  /* records that references have looked into         */
 } items_state;
 
 static bool refuse_no_memory(items_state *s, cJSON *item)
@@ -208,7 +209,8 @@ static bool call_is_known(items_state *s, const char *call_id)
     for (size_t i = 0; i < s->n_calls; i++)
         if (strcmp(s->calls[i], call_id) == 0)
             return true;
-    return parent && env->has_call(env->context, parent, call_id);
+    return parent && s->lookups++ < PARSE_MAX_LOOKUPS &&
+           env->has_call(env->context, parent, call_id);
 }
 
 static cJSON *parse_call_output(items_state *s, const cJSON *given, const char *path)

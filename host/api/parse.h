@@ -22,6 +22,7 @@
 #define PARSE_MAX_TOOLS 256
 #define PARSE_MAX_NAME 128    /* bytes of a function's name                       */
 #define PARSE_MAX_ID 128      /* bytes of an id that a client gives               */
+#define PARSE_MAX_LOOKUPS 256 /* outputs in one input whose calls are in the chain  */
 #define PARSE_MAX_VISITS 4096 /* records that one request's references may visit */
 
 typedef struct parse_env {

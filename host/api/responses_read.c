@@ -107,6 +107,10 @@ static const call_dialect delete_dialect = {on_delete_event, free};
 api_call *responses_delete(const api_context *context)
 {
     api_error error;
+    run_record *record = run_find(context->runtime, context->id, false);
+    if (!record)
+        return unknown(context->id);
+    run_record_release(record);
     delete_state *state = calloc(1, sizeof *state);
     delete_order *order = calloc(1, sizeof *order);
     run_event *end = run_event_new(RUN_END);
