@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h> /* the store has a thread */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
