@@ -36,7 +36,7 @@ static api_call *handle(enum route_name route, const api_context *context)
     case ROUTE_INPUT_TOKENS:
         return responses_input_tokens(context);
     case ROUTE_RESPONSE_GET:
-        return responses_get(context);
+        return responses_retrieve(context);
     case ROUTE_RESPONSE_DELETE:
         return responses_delete(context);
     case ROUTE_RESPONSE_CANCEL:

@@ -32,7 +32,7 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
                           api_error *error);
 
 /* responses_read.c */
-api_call *responses_get(const api_context *context);
+api_call *responses_retrieve(const api_context *context);
 api_call *responses_delete(const api_context *context);
 api_call *responses_cancel(const api_context *context);
 api_call *responses_input_items(const api_context *context);

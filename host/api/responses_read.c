@@ -35,7 +35,7 @@ static api_call *damaged(void)
     return call_refused(&error);
 }
 
-api_call *responses_get(const api_context *context)
+api_call *responses_retrieve(const api_context *context)
 {
     char stream[8];
     api_error error;
