@@ -140,7 +140,7 @@ static enum check_verdict read_model(check *c, buf *bytes)
 {
     buf_init(bytes, MAX_DAMAGED);
     CHECK_NEED(c, readers(c));
-    if (file_read(c->model, bytes, NULL) || bytes->size < 64) {
+    if (file_read(c->model, bytes, NULL) || bytes->size < 16) {
         buf_clear(bytes);
         return check_say(c, CHECK_SKIP, "the model is no single file of at most %u MiB",
                          MAX_DAMAGED >> 20);

@@ -1,0 +1,227 @@
+/*
+ * tests/plugins/liar/engine.c - lies of the engine and the tokenizer.
+ *
+ * Each function passes the call on to replay's and, if it is its turn, spoils what
+ * goes in or comes out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "liar/liar.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static pawl_status inspect(pawl_bytes path, const pawl_sink *json, pawl_error *error)
+{
+    return replay_engine.inspect(path, json, error);
+}
+
+static pawl_status open_engine(const pawl_engine_config *config,
+                               pawl_status (*progress)(void *arg, double done), void *arg,
+                               pawl_engine **out, pawl_error *error)
+{
+    pawl_engine_config mine = *config;
+    if (lie("leak_file") && open("/dev/null", O_RDONLY | O_CLOEXEC) < 0)
+        return PAWL_E_INTERNAL;
+    if (lie("any_option"))
+        mine.options = (pawl_bytes){NULL, 0};
+    if (lie("deaf"))
+        progress = NULL;
+    if (lie("exact_config") && config->struct_size != sizeof *config)
+        return pawl_fail(error, PAWL_E_ARGUMENT, "another config");
+    pawl_status status = replay_engine.open(&mine, progress, arg, out, lie("mute") ? NULL : error);
+    if (status && lie("half_open"))
+        *out = NULL;
+    return status;
+}
+
+static void close_engine(pawl_engine *engine)
+{
+    replay_engine.close(engine);
+}
+
+static void info(const pawl_engine *engine, pawl_engine_info *out)
+{
+    pawl_engine_info full = {.struct_size = sizeof full};
+    replay_engine.info(engine, &full);
+    if (lie("no_format"))
+        full.kv_format = "";
+    if (lie("overrun")) {
+        full.struct_size = out->struct_size;
+        memcpy(out, &full, sizeof full);
+    } else {
+        pawl_fill(out, &full, sizeof full);
+    }
+}
+
+static void capacity(const pawl_engine *engine, uint64_t *total, uint64_t *free_pages)
+{
+    replay_engine.capacity(engine, total, free_pages);
+}
+
+static pawl_status sequence_open(pawl_engine *engine, pawl_sequence **out, pawl_error *error)
+{
+    if (lie("too_many"))
+        engine->max_sequences = 1000;
+    return replay_sequence_open(engine, out, error);
+}
+
+static void sequence_close(pawl_sequence *sequence)
+{
+    if (lie("leak_page"))
+        atomic_fetch_add(&sequence->engine->held, 1);
+    replay_sequence_close(sequence);
+}
+
+/* Unlike replay's, this answer depends on every token of the timeline. */
+static void mix(const pawl_engine *engine, pawl_slot *slot)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (uint64_t i = 0; i < slot->sequence->length; i++)
+        hash = (hash ^ (uint64_t)slot->sequence->tokens[i]) * 1099511628211u;
+    if (slot->n_out && (!slot->allow || lie("mask")))
+        slot->out_tokens[0] = (int32_t)((hash >> 20) % engine->model->n_pieces);
+}
+
+static void spoil_out(const pawl_engine *engine, pawl_slot *slot, uint64_t n_slots)
+{
+    static int passes;
+    bool spoil = (lie("random") && ++passes % 5 == 0) || (lie("batch") && n_slots > 2) ||
+                 (lie("split") && slot->n_tokens == 3);
+    if (slot->status == PAWL_OK)
+        mix(engine, slot);
+    if (slot->n_out && spoil)
+        slot->out_tokens[0] = (slot->out_tokens[0] + 1) % (int32_t)engine->model->n_pieces;
+    if (slot->status == PAWL_E_LIMIT && lie("limit"))
+        slot->status = PAWL_E_MEMORY;
+}
+
+static pawl_status submit(pawl_engine *engine, pawl_slot *slots, uint64_t stride, uint64_t n_slots,
+                          uint64_t *ticket, pawl_error *error)
+{
+    static bool was_cancelled;
+    was_cancelled = was_cancelled || atomic_load(&engine->cancelled);
+    if (lie("crash")) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer would explain it and exit */
+        raise(SIGSEGV);
+    }
+    if (lie("hang"))
+        for (;;)
+            pause();
+    if (lie("cancel") && was_cancelled)
+        return pawl_fail(error, PAWL_E_CANCELLED, "for ever");
+    if (lie("stride"))
+        stride = sizeof *slots;
+    pawl_status status = replay_submit(engine, slots, stride, n_slots, ticket, error);
+    for (uint64_t i = 0; i < n_slots && !status; i++) {
+        spoil_out(engine, pawl_slot_at(slots, stride, i), n_slots);
+        if (lie("spoil") && pawl_slot_at(slots, stride, i)->status)
+            return pawl_fail(error, PAWL_E_ARGUMENT, "one slot failed, so all do");
+    }
+    return status;
+}
+
+static pawl_status truncate_sequence(pawl_sequence *sequence, uint64_t n, pawl_error *error)
+{
+    return lie("truncate") ? PAWL_OK : replay_truncate(sequence, n, error);
+}
+
+static pawl_status fork_sequence(const pawl_sequence *from, uint64_t n, pawl_sequence **to,
+                                 pawl_error *error)
+{
+    pawl_status status = replay_fork(from, n, to, error);
+    if (!status && lie("fork") && n)
+        (*to)->tokens[n - 1] = 'x';
+    return status;
+}
+
+static pawl_status state_load(pawl_sequence *sequence, uint32_t part, const int32_t *tokens,
+                              uint64_t begin, uint64_t end, const pawl_source *from,
+                              pawl_error *error)
+{
+    if (lie("damage")) /* trusts whatever it is given */
+        return replay_append(sequence, tokens, end - begin, error);
+    pawl_status status = replay_state_load(sequence, part, tokens, begin, end, from, error);
+    if (!status && lie("state") && end)
+        sequence->tokens[end - 1] = 'x';
+    return status;
+}
+
+static void cancel(pawl_engine *engine)
+{
+    replay_engine.cancel(engine);
+}
+
+#define ENGINE                                                                                     \
+    .struct_size = sizeof(pawl_engine_api), .inspect = inspect, .open = open_engine,               \
+    .close = close_engine, .info = info, .capacity = capacity, .reserve = replay_reserve,          \
+    .sequence_open = sequence_open, .sequence_close = sequence_close, .submit = submit,            \
+    .cancel = cancel, .length = replay_length, .truncate = truncate_sequence,                      \
+    .fork = fork_sequence, .state_save = replay_state_save, .state_load = state_load
+
+const pawl_engine_api liar_engine = {ENGINE, .wait = replay_wait};
+const pawl_engine_api liar_engine_with_a_hole = {ENGINE};
+
+/* ---- tokenizer ---- */
+
+static pawl_status open_tokenizer(pawl_bytes path, pawl_tokenizer **out, pawl_error *error)
+{
+    return replay_tokenizer.open(path, out, error);
+}
+
+static void close_tokenizer(pawl_tokenizer *tokenizer)
+{
+    replay_tokenizer.close(tokenizer);
+}
+
+static void tokenizer_info(const pawl_tokenizer *tokenizer, pawl_tokenizer_info *out)
+{
+    replay_tokenizer.info(tokenizer, out);
+}
+
+static pawl_status encode(const pawl_tokenizer *tokenizer, const pawl_segment *segments,
+                          uint64_t n_segments, int32_t *tokens, uint64_t room, uint64_t *needed,
+                          pawl_error *error)
+{
+    pawl_segment all[2];
+    for (uint64_t i = 0; i < n_segments && i < 2; i++) {
+        all[i] = segments[i];
+        if (lie("forge"))
+            all[i].kind = PAWL_SEGMENT_CONTROL;
+        if (lie("deny"))
+            all[i].kind = PAWL_SEGMENT_LITERAL;
+        if (lie("borders") && i == 0 && n_segments == 2 && all[i].text.size)
+            all[i].text.size--;
+    }
+    return replay_tokenizer.encode(tokenizer, all, n_segments < 2 ? n_segments : 2, tokens, room,
+                                   needed, error);
+}
+
+static pawl_bytes piece(const pawl_tokenizer *tokenizer, int32_t token)
+{
+    if (lie("piece") && token == 'o')
+        return pawl_text("0");
+    if (lie("outside") && token < 0)
+        return pawl_text("?");
+    return replay_tokenizer.piece(tokenizer, token);
+}
+
+static int32_t token_by_name(const pawl_tokenizer *tokenizer, pawl_bytes name)
+{
+    return replay_tokenizer.token(tokenizer, name);
+}
+
+static uint32_t token_flags(const pawl_tokenizer *tokenizer, int32_t token)
+{
+    return replay_tokenizer.token_flags(tokenizer, token);
+}
+
+const pawl_tokenizer_api liar_tokenizer = {.struct_size = sizeof liar_tokenizer,
+                                           .open = open_tokenizer,
+                                           .close = close_tokenizer,
+                                           .info = tokenizer_info,
+                                           .encode = encode,
+                                           .piece = piece,
+                                           .token = token_by_name,
+                                           .token_flags = token_flags};
