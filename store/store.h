@@ -43,7 +43,11 @@ typedef struct store store;
 
 struct store {
     /* A response of the same id must not exist (PAWL_E_ARGUMENT through done). A
-     * parent that does not exist is PAWL_E_NOT_FOUND through done. */
+     * parent that does not exist is PAWL_E_NOT_FOUND through done. Refused at once:
+     * members that are missing, ids that have not 1 to 64 bytes (PAWL_E_ARGUMENT),
+     * texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT).
+     * Through done, the disk: PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed,
+     * PAWL_E_BUSY it is being recovered; the write may then be there or not. */
     pawl_status (*put)(store *s, const store_response *response, store_done done, void *arg,
                        pawl_error *error);
 
