@@ -115,7 +115,7 @@ pawl_engine_config check_engine_config(const check *c)
 {
     return (pawl_engine_config){.struct_size = sizeof(pawl_engine_config),
                                 .max_sequences = 8,
-                                .max_context = 512,
+                                .max_context = 1024,
                                 .threads = 2,
                                 .model_path = text(c->model)};
 }

@@ -20,7 +20,7 @@ static const char *const corpus[] = {
     "Hello world",
     "  two  spaces,\ttab\n\n newline \r\n",
     "It's 12345.67 o'clock; don't WON'T",
-    "na\xc3\xafve caf\xc3\xa9 e\xcc\x81 \xc3\x85ngstr\xc3\xb6m",
+    "na\xc3\xafve caf\xc3\xa9 \xc3\x85ngstr\xc3\xb6m",
     "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82, \xce\xba\xcf\x8c\xcf\x83\xce\xbc\xce\xb5",
     "\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c\xe3\x80\x82\xe3\x81\x93\xe3\x82\x93",
     "\xd8\xb3\xd9\x84\xd8\xa7\xd9\x85 \xe0\xa4\xa8\xe0\xa4\xae\xe0\xa4\xb8\xe0\xa5\x8d\xe0\xa4\xa4",
@@ -31,6 +31,9 @@ static const char *const corpus[] = {
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "<|im_start|>user <|endoftext|> </s> [INST] <think>",
 };
+
+/* Normalised, this is another text. */
+static const char decomposed[] = "e\xcc\x81 A\xcc\x8a \xe2\x84\xab";
 
 #define N_CORPUS (sizeof corpus / sizeof *corpus)
 
@@ -90,18 +93,36 @@ static bool is_text(const buf *got, pawl_bytes want)
            (want.size == 0 || memcmp(got->data + extra, want.data, (size_t)want.size) == 0);
 }
 
-static enum check_verdict round_trip_of(check *c, pawl_bytes text, const char *what)
+/* Appends the text that comes back; false: it said why. */
+static bool there_and_back(check *c, pawl_bytes text, buf *back)
 {
     uint64_t n;
-    buf back;
     int32_t *tokens = encode_text(c, text, PAWL_SEGMENT_LITERAL, &n);
     if (!tokens)
-        return CHECK_FAIL;
-    buf_init(&back, 4 * MAX_TEXT);
-    decode(c, tokens, n, &back);
-    bool same = is_text(&back, text);
-    buf_clear(&back);
+        return false;
+    decode(c, tokens, n, back);
     free(tokens);
+    return true;
+}
+
+/* may_change: a vocabulary of the user's may normalise the text or lack some of its
+ * bytes; what came back must then come back unchanged. */
+static enum check_verdict round_trip_of(check *c, pawl_bytes text, const char *what,
+                                        bool may_change)
+{
+    buf back, again;
+    buf_init(&back, 4 * MAX_TEXT);
+    buf_init(&again, 4 * MAX_TEXT);
+    bool ran = there_and_back(c, text, &back);
+    bool same = ran && is_text(&back, text);
+    if (ran && !same && may_change && c->own_model) {
+        ran = there_and_back(c, buf_bytes(&back), &again);
+        same = ran && is_text(&again, buf_bytes(&back));
+    }
+    buf_clear(&back);
+    buf_clear(&again);
+    if (!ran)
+        return CHECK_FAIL;
     CHECK_THAT(c, same, "%s does not come back", what);
     return CHECK_PASS;
 }
@@ -110,8 +131,8 @@ static enum check_verdict round_trip(check *c)
 {
     CHECK_NEED(c, check_tokenizer(c));
     for (size_t i = 0; i < N_CORPUS; i++)
-        CHECK_NEED(c, round_trip_of(c, bytes_of(corpus[i]), corpus[i]));
-    return CHECK_PASS;
+        CHECK_NEED(c, round_trip_of(c, bytes_of(corpus[i]), corpus[i], false));
+    return round_trip_of(c, bytes_of(decomposed), decomposed, true);
 }
 
 /* Random characters come back; random bytes, which are no UTF-8, may be refused. */
@@ -129,7 +150,7 @@ static enum check_verdict random_text(check *c)
         buf_init(&text, 4 * sizeof raw);
         utf8_feed(&tail, raw, size, &text);
         utf8_finish(&tail, &text);
-        enum check_verdict verdict = round_trip_of(c, buf_bytes(&text), "random text");
+        enum check_verdict verdict = round_trip_of(c, buf_bytes(&text), "random text", true);
         buf_clear(&text);
         CHECK_NEED(c, verdict);
         pawl_segment broken = {{raw, size}, PAWL_SEGMENT_LITERAL};
