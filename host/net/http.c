@@ -1,11 +1,15 @@
 /*
  * net/http.c - taking requests from an HTTP connection. See http.h.
  *
- * What libwebsockets 4.1 leaves to its user, and this file does: request bodies in
- * chunks arrive with their framing (after them the connection is closed, since the
- * library still waits for a body); "100 Continue" is not sent; requests without a body
- * are left with a timeout running; a client that sends more than its request while it
- * is answered makes the library spin, so it is put up with for RESTLESS rounds only.
+ * What libwebsockets 4.1 leaves to its user, and this file does:
+ *
+ * - Request bodies in chunks arrive with their framing. "100 Continue" is not sent.
+ *   Requests without a body are left with a timeout running.
+ * - A request with a body that was read together with the end of another one is
+ *   misread, with memory that may be freed already. So a connection is kept only where
+ *   that cannot be: after a request whose body had a length, unless more than it came.
+ * - While such a client is answered the library spins, so it is put up with for
+ *   RESTLESS rounds only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,7 +22,7 @@
 #define FIRST_BYTES_S 20 /* from a connection to its first whole head    */
 #define LINGER_S 2       /* for a client to stop sending what nobody wants */
 #define LINGER_ROUNDS 15 /* of LINGER_S, for one that goes on sending */
-#define RESTLESS 2000
+#define RESTLESS 20000
 
 static http_conn *as_http(conn *c)
 {
@@ -131,9 +135,8 @@ static int begin(http_conn *h)
     clock_new_id(run_clock(c->server->runtime), "req_", h->request_id);
     conn_set_timer(c, 0);
     bool fine = http_head_read(c, &h->head, &refusal);
-    bool bodiless = fine && !h->head.chunked && h->head.body_size == 0;
-    h->body_read = bodiless;
-    h->close = h->head.chunked || h->head.lws_waits;
+    h->body_read = h->head.bodiless;
+    h->close = h->head.chunked || h->head.bodiless;
     fine = fine && http_head_admit(c, &h->head, &refusal);
     if (fine && bad_upgrade)
         fine = http_refuse(&refusal, 400, "invalid_request", "%s", bad_upgrade);
@@ -141,7 +144,7 @@ static int begin(http_conn *h)
         http_reply_refusal(h, &refusal);
         return 0;
     }
-    if (bodiless) {
+    if (h->head.bodiless) {
         request_is_whole(h);
         return 0;
     }
@@ -192,7 +195,7 @@ static int body_completed(http_conn *h)
         return -1;
     if (h->phase == HTTP_BODY)
         refuse(h, 413, "request_too_large", "The chunks of the body are too many.");
-    h->body_read = true;
+    h->body_read = h->close = true;
     return ++h->restless > RESTLESS ? -1 : 0;
 }
 
@@ -223,7 +226,7 @@ static void run(http_conn *h)
     h->exchange = x;
     /* After a request without a body libwebsockets leaves unread what comes next, also
      * the end of the connection, but goes on being woken by it. */
-    if (h->head.body_size == 0 && !h->head.chunked) {
+    if (h->head.bodiless) {
         lws_rx_flow_control(c->wsi, 0);
         h->rx_paused = true;
     }

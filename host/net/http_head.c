@@ -90,20 +90,21 @@ static char *get_query(conn *c)
 static bool read_framing(conn *c, http_head *head, http_refusal *refusal)
 {
     char length[MAX_HEADER], coding[MAX_HEADER], expect[MAX_HEADER];
-    bool fits = get(c, WSI_TOKEN_HTTP_CONTENT_LENGTH, length) &&
-                get(c, WSI_TOKEN_HTTP_TRANSFER_ENCODING, coding) &&
-                get(c, WSI_TOKEN_HTTP_EXPECT, expect);
+    bool fits = get(c, WSI_TOKEN_HTTP_CONTENT_LENGTH, length);
+    fits &= get(c, WSI_TOKEN_HTTP_TRANSFER_ENCODING, coding);
+    fits &= get(c, WSI_TOKEN_HTTP_EXPECT, expect);
     bool body_method = strcmp(head->method, "POST") == 0 || strcmp(head->method, "PUT") == 0 ||
                        strcmp(head->method, "PATCH") == 0;
     head->chunked = *coding != '\0';
-    head->lws_waits = body_method && !*length;
     head->expects_continue = strcasecmp(expect, "100-continue") == 0;
+    head->bodiless = fits && !*length && !*coding;
     if (!fits || (*length && !wire_parse_size(length, &head->body_size)) || (*length && *coding) ||
         (*coding && head->http_1_0))
         return http_refuse(
             refusal, 400, "invalid_request",
             "The length of the body is not clear: send Content-Length with one number, "
             "or Transfer-Encoding: chunked.");
+    head->bodiless = head->bodiless || (*length && head->body_size == 0);
     if (*coding && strcasecmp(coding, "chunked") != 0)
         return http_refuse(refusal, 501, "unsupported_value",
                            "The only Transfer-Encoding that is understood is chunked.");
@@ -131,11 +132,13 @@ bool http_head_read(conn *c, http_head *head, http_refusal *refusal)
     head->http_1_0 = strcmp(version, "HTTP/1.1") != 0;
     head->close = head->http_1_0 ? !wire_has_token(connection, "keep-alive")
                                  : wire_has_token(connection, "close");
+    if (!read_framing(c, head, refusal))
+        return false;
     head->path = get_path(c, methods[method].token);
     head->query = get_query(c);
     if (!head->path || !head->query)
         return http_refuse(refusal, 400, "invalid_request", "The URL is not valid.");
-    return read_framing(c, head, refusal);
+    return true;
 }
 
 void http_head_clear(http_head *head)
@@ -160,7 +163,8 @@ static bool has_key(conn *c)
 bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal)
 {
     char host[MAX_HEADER], origin[MAX_HEADER];
-    bool fits = get(c, WSI_TOKEN_HOST, host) && get(c, WSI_TOKEN_ORIGIN, origin);
+    bool fits = get(c, WSI_TOKEN_HOST, host);
+    fits &= get(c, WSI_TOKEN_ORIGIN, origin);
     if (!fits || (!*host && !head->http_1_0))
         return http_refuse(refusal, 400, "invalid_request", "A Host header is needed.");
     if (*host && !address_is_local_host(host))
@@ -189,9 +193,10 @@ bool http_head_is_handshake(conn *c, const http_head *head, const char **why)
     *why = NULL;
     if (strcmp(head->path, "/v1/responses") != 0 && strcmp(head->path, "/responses") != 0)
         return false;
-    bool fits = get(c, WSI_TOKEN_CONNECTION, connection) && get(c, WSI_TOKEN_VERSION, version) &&
-                get(c, WSI_TOKEN_KEY, key);
-    if (strcmp(head->method, "GET") != 0 || head->http_1_0 || head->body_size)
+    bool fits = get(c, WSI_TOKEN_CONNECTION, connection);
+    fits &= get(c, WSI_TOKEN_VERSION, version);
+    fits &= get(c, WSI_TOKEN_KEY, key);
+    if (strcmp(head->method, "GET") != 0 || head->http_1_0 || !head->bodiless)
         *why = "A WebSocket handshake is a GET request of HTTP/1.1 without a body.";
     else if (!fits || !wire_has_token(connection, "upgrade"))
         *why = "A WebSocket handshake needs the header 'Connection: Upgrade'.";

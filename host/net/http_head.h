@@ -18,8 +18,7 @@ typedef struct http_head {
     char *query;           /* encoded, "" none                              */
     uint64_t body_size;    /* of Content-Length                             */
     bool chunked;          /* the body has no length but chunks             */
-    bool lws_waits;        /* libwebsockets waits for a body that will never
-                            * come: POST without a length                   */
+    bool bodiless;         /* neither                                       */
     bool expects_continue; /* the client waits for 100 Continue             */
     bool http_1_0;
     bool close; /* the client wants the connection closed        */
