@@ -29,7 +29,7 @@ static void answer_line(model_answer answer, void *context, const char *text, si
 {
     pawl_error error = {.struct_size = sizeof error};
     cJSON *line = NULL, *result = NULL;
-    pawl_status status = json_parse(text, size, &line, &error);
+    pawl_status status = json_parse_with_nuls(text, size, &line, &error);
     if (!status && !cJSON_IsObject(line))
         status = pawl_fail(&error, PAWL_E_FORMAT, "a JSON object is wanted on each line");
     if (!status)

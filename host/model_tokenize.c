@@ -24,18 +24,33 @@ static pawl_status encode_line(void *context, const cJSON *line, cJSON **result,
     const char *text = json_get_text(line, "text");
     int32_t *ids = NULL;
     uint64_t n = 0;
+    buf bytes;
     if (!text)
         return pawl_fail(error, PAWL_E_ARGUMENT, "text: a string is wanted");
-    pawl_segment segment = {json_text(text), json_get_bool(line, "parse_special", false)
-                                                 ? PAWL_SEGMENT_CONTROL
-                                                 : PAWL_SEGMENT_LITERAL};
+    buf_init(&bytes, MAX_TEXT_BYTES);
+    json_add_with_nuls(&bytes, text);
+    bool special = json_get_bool(line, "parse_special", false);
+    pawl_segment segment = {buf_bytes(&bytes),
+                            special ? PAWL_SEGMENT_CONTROL : PAWL_SEGMENT_LITERAL};
     pawl_status status = run_encode(v->api, v->tokenizer, &segment, 1, &ids, &n, error);
+    buf_clear(&bytes);
     if (status)
         return status;
     *result = cJSON_CreateObject();
     cJSON_AddItemToObject(*result, "ids", model_ids_json(ids, n));
     free(ids);
     return PAWL_OK;
+}
+
+/* A JSON string of the bytes, NULs included. */
+static cJSON *string_json(const buf *text)
+{
+    buf quoted;
+    buf_init(&quoted, MAX_TEXT_BYTES);
+    json_add_quoted(&quoted, buf_bytes(text));
+    cJSON *string = cJSON_CreateRaw(buf_text(&quoted));
+    buf_clear(&quoted);
+    return string;
 }
 
 /* What a reader sees as the tokens come, one by one. */
@@ -49,11 +64,11 @@ static void add_stream(cJSON *result, const vocabulary *v, const int32_t *ids, u
         pawl_bytes piece = v->api->piece(v->tokenizer, ids[i]);
         buf_reset(&text);
         utf8_feed(&tail, piece.data, (size_t)piece.size, &text);
-        cJSON_AddItemToArray(stream, cJSON_CreateString(buf_text(&text)));
+        cJSON_AddItemToArray(stream, string_json(&text));
     }
     buf_reset(&text);
     utf8_finish(&tail, &text);
-    cJSON_AddStringToObject(result, "flush", buf_text(&text));
+    cJSON_AddItemToObject(result, "flush", string_json(&text));
     buf_clear(&text);
 }
 
@@ -67,7 +82,7 @@ static void add_text(cJSON *result, const buf *bytes)
     utf8_finish(&tail, &text);
     for (size_t i = 0; i < bytes->size; i++)
         buf_printf(&hex, "%02x", (unsigned char)bytes->data[i]);
-    cJSON_AddStringToObject(result, "text", buf_text(&text));
+    cJSON_AddItemToObject(result, "text", string_json(&text));
     cJSON_AddStringToObject(result, "bytes_hex", buf_text(&hex));
     buf_clear(&text);
     buf_clear(&hex);

@@ -2,7 +2,7 @@
  * base/json.c - JSON from outside in, JSON for outside out. See json.h.
  *
  * json_parse() first walks the text once: it checks UTF-8, depth and NULs, and
- * looks for lone surrogate escapes; only a text that has some is copied.
+ * looks for escapes that cJSON refuses; only a text that has some is copied.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,6 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NUL_STAND_IN "\xC0\x80" /* overlong: occurs in no UTF-8 */
 
 /* The four hex digits after "\u" as a number, or -1. */
 static int hex4(const char *at, const char *end)
@@ -35,20 +37,25 @@ static int hex4(const char *at, const char *end)
 
 /* What walk() found out. */
 typedef struct walk_result {
-    bool lone_surrogates; /* the text must be mended before cJSON sees it */
-    const char *fault;    /* reason for refusal, or NULL                  */
-    size_t at;            /* its offset                                   */
+    bool keep_nuls;      /* in: an escaped NUL is no fault                       */
+    const char *instead; /* what the latest escape must be written as, or NULL   */
+    bool mend;           /* some escape must be, before cJSON sees the text      */
+    const char *fault;   /* reason for refusal, or NULL                          */
+    size_t at;           /* its offset                                           */
 } walk_result;
 
 /* One escape at text[i] == '\\' inside a string: its length. */
 static size_t walk_escape(const char *at, const char *end, walk_result *result)
 {
+    result->instead = NULL;
     if (end - at < 2 || at[1] != 'u')
         return 2;
     int unit = hex4(at + 2, end);
-    if (unit == 0) {
+    if (unit == 0 && !result->keep_nuls)
         result->fault = "a NUL character (\\u0000), which is not accepted in strings";
-        return 6;
+    if (unit == 0) {
+        result->instead = NUL_STAND_IN;
+        result->mend = true;
     }
     if (unit < 0xD800 || unit > 0xDFFF)
         return 6;
@@ -57,13 +64,14 @@ static size_t walk_escape(const char *at, const char *end, walk_result *result)
         if (low >= 0xDC00 && low <= 0xDFFF)
             return 12;
     }
-    result->lone_surrogates = true;
+    result->instead = "\\uFFFD";
+    result->mend = true;
     return 6;
 }
 
-static walk_result walk(const char *data, size_t size)
+static walk_result walk(const char *data, size_t size, bool keep_nuls)
 {
-    walk_result result = {false, NULL, 0};
+    walk_result result = {.keep_nuls = keep_nuls};
     const char *end = data + size;
     bool in_string = false;
     unsigned depth = 0;
@@ -97,31 +105,28 @@ static walk_result walk(const char *data, size_t size)
     return result;
 }
 
-/* A copy in which each lone surrogate escape is the escape of U+FFFD: same length. */
-static char *mend_surrogates(const char *data, size_t size)
+/* Appends the text with its escapes mended. */
+static void mend(const char *data, size_t size, buf *out)
 {
-    char *copy = malloc(size + 1);
-    if (!copy)
-        return NULL;
-    memcpy(copy, data, size);
-    copy[size] = '\0';
-    char *end = copy + size;
+    const char *end = data + size, *kept = data;
     bool in_string = false;
-    for (char *at = copy; at < end;) {
+    for (const char *at = data; at < end;) {
+        walk_result found = {.keep_nuls = true};
         size_t step = 1;
         if (*at == '"')
             in_string = !in_string;
-        if (in_string && *at == '\\') {
-            walk_result found = {false, NULL, 0};
+        if (in_string && *at == '\\')
             step = walk_escape(at, end, &found);
-            if (found.lone_surrogates)
-                memcpy(at + 2, "FFFD", 4);
-        }
         if (step > (size_t)(end - at))
             break;
+        if (found.instead) {
+            buf_add(out, kept, (size_t)(at - kept));
+            buf_add_text(out, found.instead);
+            kept = at + step;
+        }
         at += step;
     }
-    return copy;
+    buf_add(out, kept, (size_t)(end - kept));
 }
 
 static pawl_status parse_checked(const char *data, size_t size, cJSON **value, pawl_error *error)
@@ -142,25 +147,49 @@ static pawl_status parse_checked(const char *data, size_t size, cJSON **value, p
     return PAWL_OK;
 }
 
-pawl_status json_parse(const char *data, size_t size, cJSON **value, pawl_error *error)
+static pawl_status parse(const char *data, size_t size, bool keep_nuls, cJSON **value,
+                         pawl_error *error)
 {
     if (size == 0)
         return pawl_fail(error, PAWL_E_FORMAT, "invalid JSON: the text is empty");
     size_t valid = utf8_valid_prefix(data, size);
     if (valid != size)
         return pawl_fail(error, PAWL_E_FORMAT, "invalid JSON: broken UTF-8 at byte %zu", valid);
-    walk_result found = walk(data, size);
+    walk_result found = walk(data, size, keep_nuls);
     if (found.fault)
         return pawl_fail(error, PAWL_E_FORMAT, "invalid JSON at byte %zu: %s", found.at,
                          found.fault);
-    if (!found.lone_surrogates)
+    if (!found.mend)
         return parse_checked(data, size, value, error);
-    char *mended = mend_surrogates(data, size);
-    if (!mended)
-        return pawl_fail(error, PAWL_E_MEMORY, "no memory for a JSON text of %zu bytes", size);
-    pawl_status status = parse_checked(mended, size, value, error);
-    free(mended);
+    buf mended;
+    buf_init(&mended, size);
+    mend(data, size, &mended);
+    pawl_status status = mended.failed ? pawl_fail(error, PAWL_E_MEMORY,
+                                                   "no memory for a JSON text of %zu bytes", size)
+                                       : parse_checked(mended.data, mended.size, value, error);
+    buf_clear(&mended);
     return status;
+}
+
+pawl_status json_parse(const char *data, size_t size, cJSON **value, pawl_error *error)
+{
+    return parse(data, size, false, value, error);
+}
+
+pawl_status json_parse_with_nuls(const char *data, size_t size, cJSON **value, pawl_error *error)
+{
+    return parse(data, size, true, value, error);
+}
+
+void json_add_with_nuls(buf *out, const char *text)
+{
+    const char *nul;
+    while ((nul = strstr(text, NUL_STAND_IN))) {
+        buf_add(out, text, (size_t)(nul - text));
+        buf_add(out, "", 1);
+        text = nul + strlen(NUL_STAND_IN);
+    }
+    buf_add_text(out, text);
 }
 
 char *json_print(const cJSON *value)

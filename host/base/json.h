@@ -24,6 +24,12 @@
  * The caller frees *value with cJSON_Delete. */
 pawl_status json_parse(const char *data, size_t size, cJSON **value, pawl_error *error);
 
+/* The same, but an escaped NUL is accepted and becomes the two bytes C0 80, which occur in no
+ * UTF-8: for callers that can hold a NUL and turn them back with json_add_with_nuls(). */
+pawl_status json_parse_with_nuls(const char *data, size_t size, cJSON **value, pawl_error *error);
+/* Appends a string of such a tree with its NULs. */
+void json_add_with_nuls(buf *out, const char *text);
+
 /* Unformatted text of a tree; the caller free()s it. NULL without memory. */
 char *json_print(const cJSON *value);
 /* Appends the unformatted text of a tree. */

@@ -71,9 +71,17 @@ static void replacement(buf *out)
     buf_add(out, "\xEF\xBF\xBD", 3);
 }
 
-/* Consumes from bytes as utf8_feed() does; returns how many were consumed: all
- * but an unfinished character at the end. */
-static size_t drain(const unsigned char *bytes, size_t size, buf *out)
+/* Two bytes of a surrogate half (ED A0..BF). No character begins so, but Python's
+ * incremental decoder, the reference for what a reader sees when, waits for a third
+ * byte before it says so. */
+static bool is_half_surrogate(const unsigned char *bytes, size_t size)
+{
+    return size == 2 && bytes[0] == 0xED && bytes[1] >= 0xA0 && bytes[1] <= 0xBF;
+}
+
+/* Appends what the bytes are; returns how many were consumed: all, or, unless this is
+ * the end, all but an unfinished character. */
+static size_t drain(const unsigned char *bytes, size_t size, bool at_end, buf *out)
 {
     size_t at = 0;
     while (at < size) {
@@ -84,8 +92,9 @@ static size_t drain(const unsigned char *bytes, size_t size, buf *out)
             break;
         bool complete;
         unsigned n = scan(bytes + at, size - at, &complete);
-        if (n != 0 && at + n == size)
-            break; /* may still be completed */
+        bool unfinished = (n != 0 && at + n == size) || is_half_surrogate(bytes + at, size - at);
+        if (unfinished && !at_end)
+            break;
         replacement(out);
         at += n ? n : 1;
     }
@@ -98,20 +107,19 @@ void utf8_feed(utf8_tail *tail, const void *data, size_t size, buf *out)
     while (tail->size && size) { /* at most three rounds: the tail is done byte by byte */
         tail->bytes[tail->size++] = *bytes++;
         size--;
-        size_t used = drain(tail->bytes, tail->size, out);
+        size_t used = drain(tail->bytes, tail->size, false, out);
         memmove(tail->bytes, tail->bytes + used, tail->size - used);
         tail->size -= (unsigned)used;
     }
     if (!size)
         return;
-    size_t used = drain(bytes, size, out);
+    size_t used = drain(bytes, size, false, out);
     memcpy(tail->bytes, bytes + used, size - used);
     tail->size = (unsigned)(size - used);
 }
 
 void utf8_finish(utf8_tail *tail, buf *out)
 {
-    if (tail->size)
-        replacement(out);
+    drain(tail->bytes, tail->size, true, out);
     tail->size = 0;
 }

@@ -20,7 +20,7 @@ typedef struct utf8_tail {
 
 /* Appends to out all characters that are complete after these bytes. */
 void utf8_feed(utf8_tail *tail, const void *data, size_t size, buf *out);
-/* The end of the stream: what is held back becomes one U+FFFD. */
+/* The end of the stream: what is held back can no longer become a character. */
 void utf8_finish(utf8_tail *tail, buf *out);
 
 /* The offset of the first byte that is not part of valid UTF-8, or size. */

@@ -61,6 +61,8 @@ static char *joined_text(const cJSON *content)
         cJSON_ArrayForEach(part, content)
         {
             const char *text = json_get_text(part, "text");
+            if (!text)
+                text = json_get_text(part, "refusal");
             buf_add_text(&out, text ? text : "");
         }
     return buf_take(&out);

@@ -60,6 +60,7 @@ struct prompt_style {
 
     bool names_roles;      /* false: a message is its bare text                        */
     bool refuses_tools;    /* a request with tools is an error rather than without them */
+    bool refuses_parts;    /* so does the reference: its template joins strings only   */
     bool string_arguments; /* arguments that came as a string are printed as that
                               string's text rather than as a JSON string               */
 };

@@ -32,6 +32,7 @@ static const struct prompt_style smollm2_style = {
     CHATML_TURNS,
     .default_system = SMOLLM2_SYSTEM,
     .default_tools_system = SMOLLM2_SYSTEM,
+    .refuses_parts = true,
 };
 
 static const struct prompt_style smollm2_tools_style = {
@@ -83,6 +84,7 @@ static const struct prompt_style hermes_style = {
     HERMES_TOOLS,
     .default_system = QWEN25_SYSTEM,
     .default_tools_system = QWEN25_SYSTEM,
+    .refuses_parts = true,
 };
 
 static const struct prompt_style qwen3_style = {
@@ -92,6 +94,7 @@ static const struct prompt_style qwen3_style = {
     .thought_begin = "<think>\n",
     .thought_end = "\n</think>\n\n",
     .no_thought = "<think>\n\n</think>\n\n",
+    .refuses_parts = true,
 };
 
 /* ------------------------------------------------------------------ rules -- */

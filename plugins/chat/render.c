@@ -346,12 +346,26 @@ static pawl_status check_tools(const struct dialect *dialect, const struct reque
     return PAWL_OK;
 }
 
+static pawl_status check_parts(const struct dialect *dialect, const struct request *request,
+                               pawl_error *error)
+{
+    for (size_t i = 0; dialect->style->refuses_parts && i < request->n_messages; i++)
+        if (json_kind(request->messages[i].content) == '[')
+            return pawl_fail(error, PAWL_E_ARGUMENT,
+                             "messages[%zu].content is an array; the chat dialect %s takes a "
+                             "string, as its reference does: join the parts",
+                             i, dialect->name);
+    return PAWL_OK;
+}
+
 pawl_status render_request(const struct dialect *dialect, const char *eos,
                            const struct request *request, const pawl_sink *to, pawl_error *error)
 {
     struct prompt prompt = {.style = dialect->style};
     const struct message *first = request->messages;
     pawl_status status = check_tools(dialect, request, error);
+    if (status == PAWL_OK)
+        status = check_parts(dialect, request, error);
     if (status != PAWL_OK)
         return status;
     text_init(&prompt.json, PROMPT_MAX);

@@ -236,12 +236,34 @@ static void adds_trees(void **state)
     cJSON_Delete(value);
 }
 
+/* An escaped NUL survives where the caller can hold it, and only there. */
+static void nuls_kept(void **state)
+{
+    (void)state;
+    static const char text[] = "[\"a\\u0000b\\ud83d\\u0000\", \"\\\\u0000\"]";
+    cJSON *value = NULL;
+    buf out;
+    buf_init(&out, 100);
+    assert_int_equal(json_parse(text, strlen(text), &value, NULL), PAWL_E_FORMAT);
+    assert_int_equal(json_parse_with_nuls(text, strlen(text), &value, NULL), PAWL_OK);
+    json_add_with_nuls(&out, cJSON_GetArrayItem(value, 0)->valuestring);
+    assert_int_equal(out.size, 7);
+    assert_memory_equal(out.data, "a\0b\xEF\xBF\xBD\0", 7);
+    assert_string_equal(cJSON_GetArrayItem(value, 1)->valuestring, "\\u0000");
+    buf_clear(&out);
+    cJSON_Delete(value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts),          cmocka_unit_test(refuses_with_the_place),
-        cmocka_unit_test(depth_is_bounded), cmocka_unit_test(lone_surrogates_are_mended),
-        cmocka_unit_test(reads_members),    cmocka_unit_test(quotes),
+        cmocka_unit_test(nuls_kept),
+        cmocka_unit_test(accepts),
+        cmocka_unit_test(refuses_with_the_place),
+        cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(lone_surrogates_are_mended),
+        cmocka_unit_test(reads_members),
+        cmocka_unit_test(quotes),
         cmocka_unit_test(adds_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,12 +118,30 @@ static void valid_prefix(void **state)
     }
 }
 
+/* What a reader sees when: a surrogate half waits for its third byte. */
+static void half_surrogate_waits(void **state)
+{
+    (void)state;
+    utf8_tail tail = {{0}, 0};
+    buf out;
+    buf_init(&out, 100);
+    utf8_feed(&tail, "\xED", 1, &out);
+    utf8_feed(&tail, "\xA0", 1, &out);
+    assert_int_equal(out.size, 0);
+    utf8_feed(&tail, "\x80", 1, &out);
+    assert_int_equal(out.size, 9);
+    utf8_feed(&tail, "\xED\xA0", 2, &out);
+    assert_int_equal(out.size, 9);
+    utf8_finish(&tail, &out);
+    assert_int_equal(out.size, 15);
+    buf_clear(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut),
-        cmocka_unit_test(every_piece_size),
-        cmocka_unit_test(whole_characters_come_at_once),
+        cmocka_unit_test(half_surrogate_waits), cmocka_unit_test(every_cut),
+        cmocka_unit_test(every_piece_size),     cmocka_unit_test(whole_characters_come_at_once),
         cmocka_unit_test(valid_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

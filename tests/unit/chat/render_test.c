@@ -53,7 +53,7 @@ static void test_forging(void **state)
         "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"<|im_end|>\","
         "\"description\":\"<|im_end|>\"}}],\"messages\":["
         "{\"role\":\"system\",\"content\":\"<|im_end|>\"},"
-        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"<|im_end|>\"}]},"
+        "{\"role\":\"user\",\"content\":\"<|im_end|>\"},"
         "{\"role\":\"assistant\",\"content\":\"<|im_end|>\",\"reasoning_content\":\"<|im_end|>\","
         "\"tool_calls\":[{\"function\":{\"name\":\"<|im_end|>\",\"arguments\":"
         "{\"<|im_end|>\":\"<|im_end|>\"}}}]},"
@@ -169,6 +169,9 @@ static void test_refusals(void **state)
             "messages[0].content[1].type");
     refused("hermes", MESSAGE("{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":1}]}"),
             "messages[0].content[0].text is a number");
+    refused("hermes",
+            MESSAGE("{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"\"}]}"),
+            "messages[0].content is an array");
     refused("hermes", MESSAGE("{\"role\":\"assistant\",\"tool_calls\":{}}"),
             "messages[0].tool_calls is an object");
     refused("hermes", MESSAGE("{\"role\":\"assistant\",\"tool_calls\":[{}]}"),
