@@ -259,6 +259,25 @@ static void leaves_out_bytes_without_a_token(void **state)
     api->close(tokenizer);
 }
 
+/* A token that no merges lead to is found by families that ignore merges, only. */
+static void looks_tokens_up_where_the_family_does(void **state)
+{
+    (void)state;
+    struct toy toy;
+    pawl_tokenizer *tokenizer = NULL;
+    const pawl_segment text[] = {LITERAL("xyz")};
+    toy_init(&toy);
+    toy.tokens[TOY_TOKENS - 1] = pawl_text("xyz");
+    toy.types[TOY_TOKENS - 1] = VOCAB_NORMAL;
+    assert_int_equal(toy_open(&toy, &tokenizer, &failure), PAWL_OK);
+    ids_are(tokenizer, text, 1, "120 121 122");
+    api->close(tokenizer);
+    toy.pre = "llama-bpe";
+    assert_int_equal(toy_open(&toy, &tokenizer, &failure), PAWL_OK);
+    ids_are(tokenizer, text, 1, "270");
+    api->close(tokenizer);
+}
+
 static void opens_files(void **state)
 {
     (void)state;
@@ -321,6 +340,7 @@ int main(void)
         cmocka_unit_test(refuses_other_kinds),
         cmocka_unit_test(refuses_damaged_vocabularies),
         cmocka_unit_test(leaves_out_bytes_without_a_token),
+        cmocka_unit_test(looks_tokens_up_where_the_family_does),
         cmocka_unit_test(opens_files),
         cmocka_unit_test(encodes_on_any_thread),
     };
