@@ -21,9 +21,15 @@
 #define MAX_WORDS 64
 
 static const char usage[] =
-    "usage: pawl plugin list [--plugin-dir DIR]... [--json]\n"
+    "Usage: pawl plugin list [--plugin-dir DIR]... [--json]\n"
     "       pawl plugin check FILE.so [--json] [--model PATH] [--group NAME]...\n"
-    "                                 [--time-limit SECONDS]\n";
+    "                         [--time-limit SECONDS]\n\n"
+    "list says of every plugin whether it is used, and why not. check tries a plugin\n"
+    "against the contract in <pawl/plugin.h>, one line a rule; its status is 0 only if\n"
+    "no rule failed.\n\n"
+    "  --plugin-dir DIR    search this folder first\n"
+    "  --model PATH        a model for the rules that need one, instead of a tiny llama GGUF\n"
+    "  --group NAME        only this group of rules: ";
 
 typedef struct options {
     const char *folders[MAX_WORDS];
@@ -36,9 +42,19 @@ typedef struct options {
     bool json;
 } options;
 
+static void help(FILE *to)
+{
+    fputs(usage, to);
+    for (size_t i = 0; check_group_name(i); i++)
+        fprintf(to, "%s%s", i ? ", " : "", check_group_name(i));
+    fputs("\n  --time-limit N      seconds for each group (120)\n"
+          "  --json              one JSON array instead of lines\n",
+          to);
+}
+
 static int wrong(const char *what, const char *word)
 {
-    fprintf(stderr, "pawl plugin: %s%s\n%s", what, word, usage);
+    fprintf(stderr, "pawl plugin: %s%s\nTry pawl plugin --help.\n", what, word);
     return 2;
 }
 
@@ -212,8 +228,13 @@ int cmd_plugin(int argc, char **argv)
         return probe_serve(argc - 2, argv + 2, child_begin());
     if (strcmp(command, "check-group") == 0)
         return check_serve(argc - 2, argv + 2, child_begin());
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            help(stdout);
+            return 0;
+        }
     if (strcmp(command, "list") != 0 && strcmp(command, "check") != 0)
-        return wrong("list or check? ", command);
+        return wrong("say list or check, not ", command[0] ? command : "nothing");
     int failed = parse(argc - 2, argv + 2, &o);
     if (failed)
         return failed;
