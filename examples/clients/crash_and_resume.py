@@ -21,8 +21,8 @@ from chat_ws import WebSocket, WebSocketError, describe, print_text, turn
 
 READY = "listening on http://"
 START_TIMEOUT = 120  # seconds
-FIRST = "Hello! My name is Ada and my favourite colour is teal."
-SECOND = "What is my favourite colour?"
+FIRST = "What is gravity? Answer in two sentences."
+SECOND = "Say that again in one short sentence."
 
 
 class Server:

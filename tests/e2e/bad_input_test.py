@@ -5,8 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import socket
 
-from chat_ws import CLOSE, TEXT, WebSocketError
-from common import Server, ask, case, check_error, equal, need, one_of, receive, run_against
+from common import (
+    CLOSE, TEXT, Server, WebSocketError, ask, case, check_error, equal, need, one_of, receive, run_against)
 
 MIB = 1 << 20
 CONTEXT = 1000
@@ -46,7 +46,7 @@ WRONG = [
     ({"input": [{"role": "wizard", "content": "x"}]}, "invalid_value", "input[0].role"),
     ({"input": [{"role": "user", "content": 7}]}, "invalid_type", "input[0].content"),
     ({"input": [{"role": "user"}]}, "missing_required_parameter", "input[0].content"),
-    ({"input": [{"type": "spell", "content": "x"}]}, "invalid_value", "input[0].type"),
+    ({"input": [{"type": "spell", "content": "x"}]}, "unsupported_value", "input[0].type"),
     ({"input": [{"role": "user", "content": [{"type": "input_hologram"}]}]}, "invalid_value", "input[0].content[0].type"),
     ({"input": [{"type": "function_call_output", "call_id": "call_x", "output": "x"}]}, "invalid_value", None),
     ({"previous_response_id": 7}, "invalid_type", "previous_response_id"),
@@ -68,6 +68,7 @@ WRONG = [
     ({"tools": {}}, "invalid_type", "tools"),
     ({"tools": [{"type": "function"}]}, "missing_required_parameter", "tools[0].name"),
     ({"tools": [{"type": "web_search"}]}, None, "tools[0].type"),
+    ({"tools": [TOOL], "tool_choice": "required"}, "unsupported_value", "tool_choice"),
     ({"tools": [TOOL], "tool_choice": "sometimes"}, "invalid_value", "tool_choice"),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "g"}}, "invalid_value", None),
     ({"stop": 7}, "invalid_type", "stop"),

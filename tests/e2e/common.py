@@ -30,6 +30,11 @@ SANITIZER = os.environ.get("PAWL_SANITIZE", "")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "pawl"
 SMOLLM2 = CACHE / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
+# What a replay model says its chat template is: enough of one for Pawl to recognise
+# the dialect hermes, with thoughts, and calls as <tool_call>{…}</tool_call>.
+HERMES = ("<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>"
+          '<tool_call>\\n{\\"name\\"')
+
 # An unhurried build gets more time; no limit here is a measure of speed.
 SLOWNESS = 10 if SANITIZER else 1
 START_TIMEOUT = 30 * SLOWNESS
@@ -51,7 +56,7 @@ except ImportError:
     skip_file("the Python packages of tests/requirements.txt are missing; tests/run.sh installs them")
 
 import harness  # noqa: E402
-from chat_ws import ENDS, WebSocket, WebSocketError  # noqa: E402,F401
+from chat_ws import BINARY, CLOSE, ENDS, PING, PONG, TEXT, WebSocket, WebSocketError  # noqa: E402,F401
 from harness import (  # noqa: E402,F401
     Skip, case, check_stream, equal, main, need, one_of, strict, strict_response, strict_usage, text_of)
 
@@ -88,7 +93,7 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="pawl-e2e-")
         self.folder = pathlib.Path(self._folder.name)
         self.data = self.folder / "data"
-        self.data.mkdir()
+        self.data.mkdir(0o700)
         self.log_path = self.folder / "stderr.log"
         self.command = [PAWL, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--threads", "2",
                         "--plugin-dir", TEST_PLUGINS, *args]
@@ -102,7 +107,7 @@ class Server:
         if not isinstance(model, dict):
             return model
         path = self.folder / f"{name}.replay.json"
-        path.write_text(json.dumps({"replay": 1, **model}))
+        path.write_text(json.dumps({"replay": 1, "chat_template": HERMES, **model}))
         return path
 
     # ------------------------------------------------------------- process

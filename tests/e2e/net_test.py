@@ -12,16 +12,18 @@ import struct
 import threading
 import time
 
-from chat_ws import BINARY, CLOSE, PING, PONG, TEXT, WebSocketError
-from common import SLOWNESS, Server, ask, case, check_error, check_stream, equal, need, one_of, receive, run_against, send
+from common import (
+    BINARY, CLOSE, PING, PONG, SLOWNESS, TEXT, Server, WebSocketError, ask, case, check_error, check_stream, equal, need,
+    one_of, receive, run_against, send)
 
 MIB = 1 << 20
-server = Server({"replay": {"context": 8192, "replies": [
+SCRIPT = {"replay": {"context": 8192, "replies": [
     {"when": "greet", "text": "Hello there."},
     {"when": "endless", "text": "0123456789", "end": "none", "delay_ms": 5},
     {"when": "flood", "text": "0123456789", "end": "none"},
     {"text": "Yes."},
-]}})
+]}}
+server = Server(SCRIPT)
 
 
 class Raw:
@@ -515,6 +517,36 @@ def http_client_libraries():
         equal((got.status, json.loads(got.read())["object"]), (200, "response"), "reply to chunks")
         need(first, "the connection was closed after a plain reply")
     connection.close()
+
+
+@case
+def the_end_of_the_server():
+    with Server(SCRIPT) as other:
+        ws, idle = other.connect(), other.connect()
+        send(ws, input="endless", store=False)
+        send(ws, input="endless", store=False)
+        for _ in range(8):
+            ws.recv()
+        plain = socket.create_connection((other.host, int(other.port)), 20 * SLOWNESS)
+        stream = socket.create_connection((other.host, int(other.port)), 20 * SLOWNESS)
+        stream.sendall(post(body_of(input="endless", stream=True)))
+        need(stream.recv(100), "a stream")
+        start = time.monotonic()
+        other.stop()
+        need(time.monotonic() - start < 3 * SLOWNESS, "the end took long")
+        last, code = None, 0
+        try:
+            while True:
+                last = json.loads(ws.recv())
+        except WebSocketError as end:
+            code = end.code
+        equal((last["type"], last["response"]["status"], code), ("response.incomplete", "cancelled", 1001), "the end of a turn")
+        equal(close_code_of(idle), 1001, "close code of an idle socket")
+        equal(plain.recv(1), b"", "an idle connection")
+        rest = b""
+        while (more := stream.recv(65536)):
+            rest += more
+        need(rest.endswith(b"\n\n\r\n0\r\n\r\n") and b"event: response.incomplete" in rest, f"the end of a stream: {rest[-200:]!r}")
 
 
 if __name__ == "__main__":

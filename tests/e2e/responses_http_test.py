@@ -26,9 +26,9 @@ server = Server({"replay": {"context": 4096, "replies": [
 def kinds(events):
     """The event types, repeated deltas once."""
     out = []
-    for event in events:
-        if not (out and out[-1] == event["type"] and event["type"].endswith(".delta")):
-            out.append(event["type"].removeprefix("response."))
+    for kind in (event["type"].removeprefix("response.") for event in events):
+        if not (out and out[-1] == kind and kind.endswith(".delta")):
+            out.append(kind)
     return out
 
 

@@ -57,7 +57,7 @@ def greedy_text_does_not_depend_on_the_way():
 
 @case
 def a_resumed_conversation_goes_on_exactly():
-    turns = ["My name is Ada and I like teal.", "What is my name?", "And which colour do I like?"]
+    turns = ["What is gravity? Answer in two sentences.", "Say that again in one short sentence.", "Who discovered it?"]
 
     def converse(server, between):
         texts, parent = [], None
@@ -79,7 +79,7 @@ def a_resumed_conversation_goes_on_exactly():
     print(f"    cached input tokens of the last turn: {warm['input_tokens_details']['cached_tokens']} of "
           f"{warm['input_tokens']} without a crash, {cold['input_tokens_details']['cached_tokens']} after one")
     equal(broken, unbroken, "texts of the conversation with a crash after every turn")
-    need("Ada" in unbroken[1], f"the name is lost: {unbroken[1]!r}")
+    need("gravity" in unbroken[1].lower(), f"the first turn is lost: {unbroken[1]!r}")
 
 
 @case
@@ -102,15 +102,15 @@ def memory_stays_within_its_budget():
 def requests_leave_nothing_behind():
     if SANITIZER:
         raise Skip("a sanitizer's memory is not ours")
-    with serve() as server:
-        for n in range(40):
+    with serve("--kv-mb", "64") as server:
+        for n in range(100):  # until the cache of live sequences is full
             talk(server, "Say yes.", max_output_tokens=4, store=False)
         (before,) = server.memory("Pss_Anon")
-        for n in range(200):
+        for n in range(100):
             talk(server, "Say yes.", max_output_tokens=4, store=False)
         (after,) = server.memory("Pss_Anon")
-        print(f"    anonymous memory: {before / MIB:.1f} MiB, 200 requests later {after / MIB:.1f} MiB")
-        need(after - before < 4 * MIB, f"{(after - before) / 200 / 1024:.1f} KiB stay behind with each request")
+        print(f"    anonymous memory: {before / MIB:.1f} MiB, 100 requests later {after / MIB:.1f} MiB")
+        need(after - before < 2 * MIB, f"{(after - before) / 100 / 1024:.1f} KiB stay behind with each request")
 
 
 @case
@@ -123,6 +123,7 @@ def the_quickstart_conversation():
         print("".join(f"    {line}\n" for line in got.stdout.splitlines()), end="")
         equal(got.returncode, 0, f"exit status ({got.stderr[-200:]})")
         need("reused " in got.stdout, "no word about reused tokens")
+        need(got.stdout.lower().count("gravity") > 2, "the second turn does not speak of the first one's subject")
         server.start()
 
 
