@@ -5,7 +5,7 @@
  *
  *   listed    its manifest was found and is valid
  *   refused   it will not be used; `reason` says why (manifest, owner, mode,
- *             ABI, digest, duplicate id, probe said no, probe died, quarantined)
+ *             ABI, digest, duplicate id, probe said no or died)
  *   usable    a child process has loaded it and its probe said yes
  *   running   loaded and initialised in this process
  *   stopped   shut down; its code stays mapped unless it declared itself
