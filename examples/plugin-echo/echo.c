@@ -143,7 +143,7 @@ static void engine_info(const pawl_engine *engine, pawl_engine_info *info)
                              .page_tokens = PAGE,
                              .rewind_tokens = UINT64_MAX,
                              .kv_format = "echo/1",
-                             .device = "none"};
+                             .device = "CPU"};
     pawl_fill(info, &full, sizeof full);
 }
 
