@@ -15,6 +15,7 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import subprocess
 import sys
+import tempfile
 import threading
 
 from chat_ws import WebSocket, WebSocketError, describe, print_text, turn
@@ -26,10 +27,10 @@ SECOND = "Say that again in one short sentence."
 
 
 class Server:
-    """A running server process; `url` is where its WebSocket is."""
+    """A running server process; `url` is where its WebSocket is. It logs into `log`."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    def __init__(self, command, log):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         watchdog = threading.Timer(START_TIMEOUT, self.process.kill)
         watchdog.start()
         try:
@@ -81,13 +82,14 @@ def faults(first, second, end_status):
         yield f"the server ended with status {end_status} after SIGTERM"
 
 
-def converse(command, model):
-    server = Server(command)
+def converse(command, model, log):
+    print("--- starting the server ---", flush=True)
+    server = Server(command, log)
     try:
         first = ask(server, FIRST, model=model)
-        print("\n--- kill -9, and a new server on the same data folder ---")
+        print("\n--- kill -9, and a new server on the same data folder ---", flush=True)
         server.kill()
-        server = Server(command)
+        server = Server(command, log)
         second = ask(server, SECOND, model=model, previous_response_id=first["id"])
         end_status = server.stop()
     finally:
@@ -95,10 +97,7 @@ def converse(command, model):
             server.kill()
     usage = second["usage"]
     print(f"\nreused {usage['input_tokens_details']['cached_tokens']} of {usage['input_tokens']} input tokens")
-    wrong = list(faults(first, second, end_status))
-    for fault in wrong:
-        print(f"FAULT: {fault}")
-    return 1 if wrong else 0
+    return list(faults(first, second, end_status))
 
 
 def main():
@@ -106,11 +105,17 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    try:
-        return converse(args.command, args.model)
-    except (OSError, WebSocketError, RuntimeError, subprocess.TimeoutExpired) as error:
-        print(f"crash_and_resume.py: {error}", file=sys.stderr)
-        return 1
+    with tempfile.TemporaryFile("w+") as log:
+        try:
+            wrong = converse(args.command, args.model, log)
+        except (OSError, WebSocketError, RuntimeError, subprocess.TimeoutExpired) as error:
+            wrong = [str(error)]
+        if wrong:
+            log.seek(0)
+            print("The servers' log:\n" + log.read(), file=sys.stderr)
+        for fault in wrong:
+            print(f"FAULT: {fault}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
