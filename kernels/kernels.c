@@ -52,10 +52,10 @@ bool kernels_type_has_blocks(uint32_t type)
     return type < KERNELS_TYPES && types[type].elements == KERNELS_BLOCK;
 }
 
-size_t kernels_q8_bytes(size_t n)
+size_t kernels_q8_bytes(size_t n, uint32_t levels)
 {
     size_t blocks = n / KERNELS_BLOCK;
-    return (n + blocks * 3 * sizeof(float) + 63) / 64 * 64;
+    return (n * levels + blocks * 3 * sizeof(float) + 63) / 64 * 64;
 }
 
 void kernels_rope(uint32_t kind, float *x, const float *cos_sin, size_t pairs)

@@ -86,14 +86,15 @@ typedef struct kernels_table {
      * multiples of KERNELS_BLOCK for the Q types. */
     void (*dequantise)(uint32_t type, const void *row, size_t begin, size_t count, float *out);
 
-    /* n floats -> one row of kernels_q8_bytes(n): blocks of 32 int8 with the scale
-     * max|x| / 127, rounded to nearest even. */
-    void (*quantise)(const float *x, size_t n, void *row);
+    /* n floats -> one row of kernels_q8_bytes(n, levels): blocks of 32 integers with
+     * the scale max|x| / 127 (one level) or max|x| / 16256 (two), rounded to nearest
+     * even. Two levels split an integer into 128 * high + low, two int8. */
+    void (*quantise)(const float *x, size_t n, uint32_t levels, void *row);
 
     /* y[j * y_stride + i] = row i of w times activation row j, for i in [begin, end)
      * and j < r. q8: w of a Q type, x from quantise(). f32: any type. */
-    void (*matmul_q8)(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                      float *y, size_t y_stride);
+    void (*matmul_q8)(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                      uint32_t levels, size_t r, float *y, size_t y_stride);
     void (*matmul_f32)(const kernels_matrix *w, size_t begin, size_t end, const float *x,
                        size_t x_stride, size_t r, float *y, size_t y_stride);
 
@@ -126,9 +127,10 @@ const char *kernels_type_name(uint32_t type);
 /* True for the types that matmul_q8 takes. */
 bool kernels_type_has_blocks(uint32_t type);
 
-/* Bytes of one quantised activation row: n int8, then for each block its scale,
- * the sum of its integers and scale * sum; rounded up to 64. */
-size_t kernels_q8_bytes(size_t n);
+/* Bytes of one quantised activation row: n high int8, with two levels n low ones,
+ * then the scales of all blocks, the sums of their integers, and scale * sum;
+ * rounded up to 64. */
+size_t kernels_q8_bytes(size_t n, uint32_t levels);
 
 /* Rotates the first 2 * pairs channels in place by the angles whose cosines and
  * sines stand in turn: [cos 0, sin 0, cos 1, ...]. */

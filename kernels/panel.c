@@ -22,14 +22,16 @@ static void locate(const kernels_matrix *w, size_t row, size_t end, size_t at, p
 }
 
 void panel_matmul_q8(const panel_ops *ops, const kernels_matrix *w, size_t begin, size_t end,
-                     const void *x, size_t r, float *y, size_t y_stride)
+                     const void *x, uint32_t levels, size_t r, float *y, size_t y_stride)
 {
     panel_q8 panel;
     panel_source source;
     size_t blocks = w->columns / KERNELS_BLOCK;
     size_t block_bytes = kernels_row_bytes(w->type, KERNELS_BLOCK);
     panel_task task = {.type = w->type,
-                       .x_stride = kernels_q8_bytes(w->columns),
+                       .levels = levels,
+                       .low = w->columns,
+                       .x_stride = kernels_q8_bytes(w->columns, levels),
                        .blocks = blocks,
                        .r = r,
                        .y_stride = y_stride};
@@ -41,7 +43,7 @@ void panel_matmul_q8(const panel_ops *ops, const kernels_matrix *w, size_t begin
             source.count = task.count = least(PANEL_BLOCKS, blocks - b);
             task.first = b == 0;
             task.x = (const uint8_t *)x + b * KERNELS_BLOCK;
-            task.scales = w->columns - b * KERNELS_BLOCK + b * sizeof(float);
+            task.scales = w->columns * levels - b * KERNELS_BLOCK + b * sizeof(float);
             ops->unpack_q8(&source, &panel);
             ops->dot_q8(&panel, &task);
         }

@@ -55,6 +55,8 @@ typedef struct panel_task {
     bool first;       /* y is not read: the chain starts at 0               */
     const uint8_t *x; /* q8: first int8 of the stretch; f32: first float    */
     size_t x_stride;  /* bytes from activation row to row                   */
+    uint32_t levels;  /* q8: 1 or 2                                         */
+    size_t low;       /* q8: bytes from a high int8 to its low one          */
     size_t scales;    /* q8: bytes from x to the scale of the first block   */
     size_t blocks;    /* q8: blocks of a whole row: scales, sums and scaled
                        * sums lie that many values apart                    */
@@ -72,7 +74,7 @@ typedef struct panel_ops {
 } panel_ops;
 
 void panel_matmul_q8(const panel_ops *ops, const kernels_matrix *w, size_t begin, size_t end,
-                     const void *x, size_t r, float *y, size_t y_stride);
+                     const void *x, uint32_t levels, size_t r, float *y, size_t y_stride);
 void panel_matmul_f32(const panel_ops *ops, const kernels_matrix *w, size_t begin, size_t end,
                       const float *x, size_t x_stride, size_t r, float *y, size_t y_stride);
 

@@ -64,11 +64,11 @@ static AVX2 void to_f16(const float *x, size_t n, uint16_t *y)
         y[i] = numbers_to_f16(x[i]);
 }
 
-/* Eight integers in [-127, 127]; NAN becomes -127. */
-AVX2_INLINE __m256i rounded(__m256 x, __m256 inverse)
+/* Eight integers in [-most, most]; NAN becomes -most. */
+AVX2_INLINE __m256i rounded(__m256 x, __m256 inverse, float most)
 {
-    __m256 low = _mm256_max_ps(_mm256_mul_ps(x, inverse), _mm256_set1_ps(-127.0f));
-    return _mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(127.0f)));
+    __m256 low = _mm256_max_ps(_mm256_mul_ps(x, inverse), _mm256_set1_ps(-most));
+    return _mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(most)));
 }
 
 AVX2_INLINE int32_t total(__m256i x)
@@ -78,13 +78,22 @@ AVX2_INLINE int32_t total(__m256i x)
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
-static AVX2 void quantise(const float *x, size_t n, void *row)
+/* Four registers of eight integers within int8, as 32 bytes. */
+AVX2_INLINE void store_bytes(const __m256i r[4], int8_t *to)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i bytes =
+        _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
+static AVX2 void quantise(const float *x, size_t n, uint32_t levels, void *row)
 {
     const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     size_t blocks = n / KERNELS_BLOCK;
+    float range = levels == 2 ? NUMBERS_TWO_LEVELS : NUMBERS_ONE_LEVEL;
     int8_t *q = row;
-    float *scales = (float *)(void *)((uint8_t *)row + n);
+    float *scales = (float *)(void *)((uint8_t *)row + n * levels);
     for (size_t b = 0; b < blocks; b++) {
         __m256 in[4];
         __m256 most = _mm256_setzero_ps();
@@ -93,16 +102,20 @@ static AVX2 void quantise(const float *x, size_t n, void *row)
             most = _mm256_max_ps(_mm256_and_ps(in[i], no_sign), most);
         }
         float greatest = avx2_greatest(most);
-        float scale = greatest / 127.0f;
-        __m256 inverse = _mm256_set1_ps(greatest > NUMBERS_TINY ? 127.0f / greatest : 0.0f);
-        __m256i r[4];
-        for (size_t i = 0; i < 4; i++)
-            r[i] = rounded(in[i], inverse);
-        __m256i sums = _mm256_add_epi32(_mm256_add_epi32(r[0], r[1]), _mm256_add_epi32(r[2], r[3]));
-        __m256i bytes =
-            _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
-        _mm256_storeu_si256((__m256i *)(void *)(q + b * KERNELS_BLOCK),
-                            _mm256_permutevar8x32_epi32(bytes, order));
+        float scale = greatest / range;
+        __m256 inverse = _mm256_set1_ps(greatest > NUMBERS_TINY ? range / greatest : 0.0f);
+        __m256i r[4], high[4];
+        __m256i sums = _mm256_setzero_si256();
+        for (size_t i = 0; i < 4; i++) {
+            r[i] = rounded(in[i], inverse, range);
+            sums = _mm256_add_epi32(sums, r[i]);
+            high[i] = _mm256_srai_epi32(_mm256_add_epi32(r[i], _mm256_set1_epi32(64)), 7);
+        }
+        for (size_t i = 0; levels == 2 && i < 4; i++)
+            r[i] = _mm256_sub_epi32(r[i], _mm256_slli_epi32(high[i], 7));
+        store_bytes(levels == 2 ? high : r, q + b * KERNELS_BLOCK);
+        if (levels == 2)
+            store_bytes(r, q + n + b * KERNELS_BLOCK);
         int32_t sum = total(sums);
         float scaled = scale * (float)sum;
         scales[b] = scale;

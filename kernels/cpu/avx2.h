@@ -66,8 +66,8 @@ AVX2_INLINE float avx2_greatest(__m256 x)
 }
 
 /* avx2_matmul.c */
-void avx2_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                    float *y, size_t y_stride);
+void avx2_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                    uint32_t levels, size_t r, float *y, size_t y_stride);
 void avx2_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,
                      size_t x_stride, size_t r, float *y, size_t y_stride);
 

@@ -152,7 +152,7 @@ AVX2_INLINE __m256i four_products(__m256i w, __m256i x, bool wide)
 
 /* R activation rows over the panel; sum[2 j] and acc[2 j] are lanes 0..7. */
 AVX2_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_t row, size_t R,
-                          bool minimum, bool wide)
+                          bool minimum, bool wide, uint32_t levels)
 {
     const uint8_t *x = task->x + row * task->x_stride;
     int32_t offset = wide ? 0 : panel_offset(task->type);
@@ -167,9 +167,11 @@ AVX2_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_t 
     for (size_t b = 0; b < task->count; b++) {
         const uint8_t *scale = x + task->scales + b * sizeof(float);
         __m256i sum[4];
+        __m256i high[4];
         for (size_t j = 0; j < R; j++) {
             int32_t xs = (int32_t)numbers_u32(scale + j * task->x_stride + 4 * task->blocks);
             sum[2 * j] = sum[2 * j + 1] = _mm256_set1_epi32(-offset * xs);
+            high[2 * j] = high[2 * j + 1] = _mm256_setzero_si256();
         }
         for (size_t g = 0; g < KERNELS_BLOCK / 4; g++) {
             __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)panel->q[b][g][0]);
@@ -177,10 +179,17 @@ AVX2_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_t 
             for (size_t j = 0; j < R; j++) {
                 const uint8_t *four = x + j * task->x_stride + b * KERNELS_BLOCK + 4 * g;
                 __m256i a = _mm256_set1_epi32((int32_t)numbers_u32(four));
+                if (levels == 2) {
+                    high[2 * j] = _mm256_add_epi32(high[2 * j], four_products(w0, a, wide));
+                    high[2 * j + 1] = _mm256_add_epi32(high[2 * j + 1], four_products(w1, a, wide));
+                    a = _mm256_set1_epi32((int32_t)numbers_u32(four + task->low));
+                }
                 sum[2 * j] = _mm256_add_epi32(sum[2 * j], four_products(w0, a, wide));
                 sum[2 * j + 1] = _mm256_add_epi32(sum[2 * j + 1], four_products(w1, a, wide));
             }
         }
+        for (size_t i = 0; levels == 2 && i < 2 * R; i++)
+            sum[i] = _mm256_add_epi32(sum[i], _mm256_slli_epi32(high[i], 7));
         for (size_t i = 0; i < 2 * R; i++) {
             const uint8_t *of_row = scale + i / 2 * task->x_stride;
             float s = numbers_from_bits(numbers_u32(of_row));
@@ -201,23 +210,32 @@ AVX2_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_t 
     }
 }
 
-AVX2_INLINE void dot_all(const panel_q8 *panel, const panel_task *task, bool minimum, bool wide)
+AVX2_INLINE void dot_all(const panel_q8 *panel, const panel_task *task, bool minimum, bool wide,
+                         uint32_t levels)
 {
     size_t row = 0;
     for (; row + 2 <= task->r; row += 2)
-        dot_rows(panel, task, row, 2, minimum, wide);
+        dot_rows(panel, task, row, 2, minimum, wide, levels);
     if (row < task->r)
-        dot_rows(panel, task, row, 1, minimum, wide);
+        dot_rows(panel, task, row, 1, minimum, wide, levels);
+}
+
+AVX2_INLINE void dot_levels(const panel_q8 *panel, const panel_task *task, bool minimum, bool wide)
+{
+    if (task->levels == 2)
+        dot_all(panel, task, minimum, wide, 2);
+    else
+        dot_all(panel, task, minimum, wide, 1);
 }
 
 static AVX2 void dot_q8(const panel_q8 *panel, const panel_task *task)
 {
     if (panel_has_minimum(task->type))
-        dot_all(panel, task, true, false);
+        dot_levels(panel, task, true, false);
     else if (task->type == KERNELS_Q8_0)
-        dot_all(panel, task, false, true);
+        dot_levels(panel, task, false, true);
     else
-        dot_all(panel, task, false, false);
+        dot_levels(panel, task, false, false);
 }
 
 static AVX2 void unpack_f32(const panel_source *source, panel_f32 *panel)
@@ -282,10 +300,10 @@ static AVX2 void dot_f32(const panel_f32 *panel, const panel_task *task)
 
 static const panel_ops ops = {unpack_q8, dot_q8, unpack_f32, dot_f32};
 
-void avx2_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                    float *y, size_t y_stride)
+void avx2_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                    uint32_t levels, size_t r, float *y, size_t y_stride)
 {
-    panel_matmul_q8(&ops, w, begin, end, x, r, y, y_stride);
+    panel_matmul_q8(&ops, w, begin, end, x, levels, r, y, y_stride);
 }
 
 void avx2_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,

@@ -59,32 +59,44 @@ static AVX512 void to_f16(const float *x, size_t n, uint16_t *y)
     }
 }
 
-/* Sixteen integers in [-127, 127]; NAN becomes -127. */
-AVX512_INLINE __m512i rounded(__m512 x, __m512 inverse)
+/* Sixteen integers in [-most, most]; NAN becomes -most. */
+AVX512_INLINE __m512i rounded(__m512 x, __m512 inverse, __m512 most)
 {
-    __m512 low = _mm512_max_ps(_mm512_mul_ps(x, inverse), _mm512_set1_ps(-127.0f));
-    return _mm512_cvtps_epi32(_mm512_min_ps(low, _mm512_set1_ps(127.0f)));
+    __m512 minus = _mm512_sub_ps(_mm512_setzero_ps(), most);
+    __m512 low = _mm512_max_ps(_mm512_mul_ps(x, inverse), minus);
+    return _mm512_cvtps_epi32(_mm512_min_ps(low, most));
 }
 
-static AVX512 void quantise(const float *x, size_t n, void *row)
+AVX512_INLINE void store_levels(__m512i r, int8_t *high, size_t low, uint32_t levels)
+{
+    __m512i h = r;
+    if (levels == 2) {
+        h = _mm512_srai_epi32(_mm512_add_epi32(r, _mm512_set1_epi32(64)), 7);
+        __m512i l = _mm512_sub_epi32(r, _mm512_slli_epi32(h, 7));
+        _mm_storeu_si128((__m128i *)(void *)(high + low), _mm512_cvtepi32_epi8(l));
+    }
+    _mm_storeu_si128((__m128i *)(void *)high, _mm512_cvtepi32_epi8(h));
+}
+
+static AVX512 void quantise(const float *x, size_t n, uint32_t levels, void *row)
 {
     size_t blocks = n / KERNELS_BLOCK;
+    float range = levels == 2 ? NUMBERS_TWO_LEVELS : NUMBERS_ONE_LEVEL;
     int8_t *q = row;
-    float *scales = (float *)(void *)((uint8_t *)row + n);
+    float *scales = (float *)(void *)((uint8_t *)row + n * levels);
     for (size_t b = 0; b < blocks; b++) {
-        __m512 low = _mm512_loadu_ps(x + b * KERNELS_BLOCK);
-        __m512 high = _mm512_loadu_ps(x + b * KERNELS_BLOCK + 16);
-        __m512 most = _mm512_max_ps(_mm512_abs_ps(low), _mm512_setzero_ps());
-        most = _mm512_max_ps(_mm512_abs_ps(high), most);
+        __m512 first = _mm512_loadu_ps(x + b * KERNELS_BLOCK);
+        __m512 second = _mm512_loadu_ps(x + b * KERNELS_BLOCK + 16);
+        __m512 most = _mm512_max_ps(_mm512_abs_ps(first), _mm512_setzero_ps());
+        most = _mm512_max_ps(_mm512_abs_ps(second), most);
         float greatest = _mm512_reduce_max_ps(most);
-        float scale = greatest / 127.0f;
-        float inverse = greatest > NUMBERS_TINY ? 127.0f / greatest : 0.0f;
-        __m512i qlow = rounded(low, _mm512_set1_ps(inverse));
-        __m512i qhigh = rounded(high, _mm512_set1_ps(inverse));
-        _mm_storeu_si128((__m128i *)(void *)(q + b * KERNELS_BLOCK), _mm512_cvtepi32_epi8(qlow));
-        _mm_storeu_si128((__m128i *)(void *)(q + b * KERNELS_BLOCK + 16),
-                         _mm512_cvtepi32_epi8(qhigh));
-        int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(qlow, qhigh));
+        float scale = greatest / range;
+        float inverse = greatest > NUMBERS_TINY ? range / greatest : 0.0f;
+        __m512i r0 = rounded(first, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
+        __m512i r1 = rounded(second, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
+        store_levels(r0, q + b * KERNELS_BLOCK, n, levels);
+        store_levels(r1, q + b * KERNELS_BLOCK + 16, n, levels);
+        int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(r0, r1));
         float scaled = scale * (float)sum;
         scales[b] = scale;
         memcpy(&scales[blocks + b], &sum, sizeof sum);

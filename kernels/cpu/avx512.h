@@ -75,8 +75,8 @@ AVX512_INLINE __m512 avx512_load_first(const void *from, size_t i, bool f16, __m
 
 /* avx512_matmul.c */
 void avx512_dequantise(uint32_t type, const void *row, size_t begin, size_t count, float *out);
-void avx512_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                      float *y, size_t y_stride);
+void avx512_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                      uint32_t levels, size_t r, float *y, size_t y_stride);
 void avx512_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,
                        size_t x_stride, size_t r, float *y, size_t y_stride);
 

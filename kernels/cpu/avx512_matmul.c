@@ -145,29 +145,37 @@ static AVX512 void unpack_q8(const panel_source *source, panel_q8 *panel)
     }
 }
 
-/* The exact integer products of one block with R activation rows. Few rows use
- * two chains, so that one multiplication need not wait for the last. */
-AVX512_INLINE void dot_block(const panel_q8 *panel, size_t b, const uint8_t *x, size_t stride,
-                             size_t R, __m512i *sum)
+/* Adds the exact integer products of one block with R activation rows to sum.
+ * Two levels are two chains; few rows of one level make two chains as well, so
+ * that one multiplication need not wait for the last. */
+AVX512_INLINE void dot_block(const panel_q8 *panel, const panel_task *task, size_t b,
+                             const uint8_t *x, size_t R, uint32_t levels, __m512i *sum)
 {
-    __m512i odd[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    __m512i other[8];
+    for (size_t j = 0; j < R; j++)
+        other[j] = _mm512_setzero_si512();
     for (size_t g = 0; g < KERNELS_BLOCK / 4; g++) {
         __m512i w = _mm512_load_si512(panel->q[b][g]);
         for (size_t j = 0; j < R; j++) {
-            uint32_t four = numbers_u32(x + j * stride + b * KERNELS_BLOCK + 4 * g);
-            __m512i a = _mm512_set1_epi32((int32_t)four);
-            if (R <= 2 && g % 2)
-                odd[j] = _mm512_dpbusd_epi32(odd[j], w, a);
-            else
+            const uint8_t *four = x + j * task->x_stride + b * KERNELS_BLOCK + 4 * g;
+            __m512i a = _mm512_set1_epi32((int32_t)numbers_u32(four));
+            if (levels == 2) {
+                __m512i low = _mm512_set1_epi32((int32_t)numbers_u32(four + task->low));
+                other[j] = _mm512_dpbusd_epi32(other[j], w, a);
+                sum[j] = _mm512_dpbusd_epi32(sum[j], w, low);
+            } else if (R <= 2 && g % 2) {
+                other[j] = _mm512_dpbusd_epi32(other[j], w, a);
+            } else {
                 sum[j] = _mm512_dpbusd_epi32(sum[j], w, a);
+            }
         }
     }
-    for (size_t j = 0; R <= 2 && j < R; j++)
-        sum[j] = _mm512_add_epi32(sum[j], odd[j]);
+    for (size_t j = 0; (levels == 2 || R <= 2) && j < R; j++)
+        sum[j] = _mm512_add_epi32(sum[j], levels == 2 ? _mm512_slli_epi32(other[j], 7) : other[j]);
 }
 
 AVX512_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_t row, size_t R,
-                            bool minimum)
+                            bool minimum, uint32_t levels)
 {
     const uint8_t *x = task->x + row * task->x_stride;
     float *y = task->y + row * task->y_stride;
@@ -183,7 +191,7 @@ AVX512_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_
             int32_t xs = (int32_t)numbers_u32(scale + j * task->x_stride + 4 * task->blocks);
             sum[j] = _mm512_set1_epi32(-panel_offset(task->type) * xs);
         }
-        dot_block(panel, b, x, task->x_stride, R, sum);
+        dot_block(panel, task, b, x, R, levels, sum);
         __m512 d = _mm512_load_ps(panel->d[b]);
         for (size_t j = 0; j < R; j++) {
             float s = numbers_from_bits(numbers_u32(scale + j * task->x_stride));
@@ -199,29 +207,35 @@ AVX512_INLINE void dot_rows(const panel_q8 *panel, const panel_task *task, size_
         _mm512_mask_storeu_ps(y + j * task->y_stride, lanes, acc[j]);
 }
 
-AVX512_INLINE void dot_all(const panel_q8 *panel, const panel_task *task, bool minimum)
+AVX512_INLINE void dot_all(const panel_q8 *panel, const panel_task *task, bool minimum,
+                           uint32_t levels)
 {
     size_t row = 0;
     for (; row + 8 <= task->r; row += 8)
-        dot_rows(panel, task, row, 8, minimum);
+        dot_rows(panel, task, row, 8, minimum, levels);
     if (row + 4 <= task->r) {
-        dot_rows(panel, task, row, 4, minimum);
+        dot_rows(panel, task, row, 4, minimum, levels);
         row += 4;
     }
     if (row + 2 <= task->r) {
-        dot_rows(panel, task, row, 2, minimum);
+        dot_rows(panel, task, row, 2, minimum, levels);
         row += 2;
     }
     if (row < task->r)
-        dot_rows(panel, task, row, 1, minimum);
+        dot_rows(panel, task, row, 1, minimum, levels);
 }
 
 static AVX512 void dot_q8(const panel_q8 *panel, const panel_task *task)
 {
-    if (panel_has_minimum(task->type))
-        dot_all(panel, task, true);
+    bool minimum = panel_has_minimum(task->type);
+    if (task->levels == 2 && minimum)
+        dot_all(panel, task, true, 2);
+    else if (task->levels == 2)
+        dot_all(panel, task, false, 2);
+    else if (minimum)
+        dot_all(panel, task, true, 1);
     else
-        dot_all(panel, task, false);
+        dot_all(panel, task, false, 1);
 }
 
 /* One block of a 4-bit type or of Q8_0. */
@@ -327,10 +341,10 @@ static AVX512 void dot_f32(const panel_f32 *panel, const panel_task *task)
 
 static const panel_ops ops = {unpack_q8, dot_q8, unpack_f32, dot_f32};
 
-void avx512_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                      float *y, size_t y_stride)
+void avx512_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                      uint32_t levels, size_t r, float *y, size_t y_stride)
 {
-    panel_matmul_q8(&ops, w, begin, end, x, r, y, y_stride);
+    panel_matmul_q8(&ops, w, begin, end, x, levels, r, y, y_stride);
 }
 
 void avx512_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,

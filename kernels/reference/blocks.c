@@ -71,31 +71,36 @@ void reference_dequantise(uint32_t type, const void *row, size_t begin, size_t c
     }
 }
 
-/* An infinite or undefined block becomes a defined integer: NAN counts as -127. */
-static int32_t rounded(float x)
+/* An infinite or undefined block becomes defined integers: NAN counts as -most. */
+static int32_t rounded(float x, float most)
 {
-    float low = x > -127.0f ? x : -127.0f;
-    float in = low < 127.0f ? low : 127.0f;
+    float low = x > -most ? x : -most;
+    float in = low < most ? low : most;
     return (int32_t)rintf(in);
 }
 
-void reference_quantise(const float *x, size_t n, void *row)
+void reference_quantise(const float *x, size_t n, uint32_t levels, void *row)
 {
     size_t blocks = n / KERNELS_BLOCK;
+    float most = levels == 2 ? NUMBERS_TWO_LEVELS : NUMBERS_ONE_LEVEL;
     int8_t *q = row;
-    float *scales = (float *)(void *)((uint8_t *)row + n);
+    float *scales = (float *)(void *)((uint8_t *)row + n * levels);
     for (size_t b = 0; b < blocks; b++) {
+        const float *in = x + b * KERNELS_BLOCK;
         float greatest = 0.0f;
         for (size_t i = 0; i < KERNELS_BLOCK; i++) {
-            float size = fabsf(x[b * KERNELS_BLOCK + i]);
+            float size = fabsf(in[i]);
             greatest = size > greatest ? size : greatest;
         }
-        float scale = greatest / 127.0f;
-        float inverse = greatest > NUMBERS_TINY ? 127.0f / greatest : 0.0f;
+        float scale = greatest / most;
+        float inverse = greatest > NUMBERS_TINY ? most / greatest : 0.0f;
         int32_t sum = 0;
         for (size_t i = 0; i < KERNELS_BLOCK; i++) {
-            int32_t r = rounded(x[b * KERNELS_BLOCK + i] * inverse);
-            q[b * KERNELS_BLOCK + i] = (int8_t)r;
+            int32_t r = rounded(in[i] * inverse, most);
+            int32_t high = levels == 2 ? (r + 64) >> 7 : r;
+            q[b * KERNELS_BLOCK + i] = (int8_t)high;
+            if (levels == 2)
+                q[n + b * KERNELS_BLOCK + i] = (int8_t)(r - high * 128);
             sum += r;
         }
         float scaled = scale * (float)sum;

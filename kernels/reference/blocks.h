@@ -11,7 +11,7 @@
 
 /* blocks.c */
 void reference_dequantise(uint32_t type, const void *row, size_t begin, size_t count, float *out);
-void reference_quantise(const float *x, size_t n, void *row);
+void reference_quantise(const float *x, size_t n, uint32_t levels, void *row);
 void reference_unpack_q8(const panel_source *source, panel_q8 *panel);
 void reference_unpack_f32(const panel_source *source, panel_f32 *panel);
 

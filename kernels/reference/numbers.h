@@ -91,6 +91,10 @@ static inline uint32_t numbers_u32(const uint8_t *at)
 #define NUMBERS_EXP_4 0x1.555556p-5f
 #define NUMBERS_EXP_3 0x1.555556p-3f
 
+/* The greatest integer of a quantised activation: 127, or 127 * 128 in two int8. */
+#define NUMBERS_ONE_LEVEL 127.0f
+#define NUMBERS_TWO_LEVELS 16256.0f
+
 /* Blocks of activations whose greatest is no more than this count as zero. */
 #define NUMBERS_TINY 0x1p-100f
 

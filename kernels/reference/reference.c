@@ -24,9 +24,11 @@ static float dot_lane_q8(const panel_q8 *panel, const panel_task *task, const ui
         int32_t sum;
         memcpy(&sum, &scale[task->blocks + b], sizeof sum);
         int32_t dot = -panel_offset(task->type) * sum;
-        for (size_t g = 0; g < KERNELS_BLOCK / 4; g++)
-            for (size_t i = 0; i < 4; i++)
-                dot += panel->q[b][g][lane][i] * q[b * KERNELS_BLOCK + 4 * g + i];
+        for (size_t i = 0; i < KERNELS_BLOCK; i++) {
+            const int8_t *at = q + b * KERNELS_BLOCK + i;
+            int32_t a = task->levels == 2 ? at[0] * 128 + at[task->low] : at[0];
+            dot += panel->q[b][i / 4][lane][i % 4] * a;
+        }
         y = fmaf((float)dot, panel->d[b][lane] * scale[b], y);
         if (panel_has_minimum(task->type))
             y = fmaf(panel->m[b][lane], scaled_sum[b], y);
@@ -60,10 +62,10 @@ static void dot_f32(const panel_f32 *panel, const panel_task *task)
 
 static const panel_ops ops = {reference_unpack_q8, dot_q8, reference_unpack_f32, dot_f32};
 
-static void matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x, size_t r,
-                      float *y, size_t y_stride)
+static void matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
+                      uint32_t levels, size_t r, float *y, size_t y_stride)
 {
-    panel_matmul_q8(&ops, w, begin, end, x, r, y, y_stride);
+    panel_matmul_q8(&ops, w, begin, end, x, levels, r, y, y_stride);
 }
 
 static void matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,

@@ -18,6 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* See levels_of(). A change here is a new STATE_GENERATION (engine.c). */
+#define LEVELS_QKV 2
+#define LEVELS_O 1
+#define LEVELS_GATE_UP 1
+#define LEVELS_DOWN 2
+#define LEVELS_OUTPUT 2
+
 /* Rows [begin, end) of this pass are this worker's. */
 typedef struct share {
     size_t begin;
@@ -31,31 +38,43 @@ static share rows_of(const forward_pass *pass, const threads_worker *worker)
     return s;
 }
 
-static bool takes_blocks(const forward_pass *pass, const kernels_matrix *w)
+/* How many int8 an activation of this matrix is made of; 0: it stays F32.
+ *
+ * One int8 is the usual choice. Its rounding errors come in about equal parts
+ * from all inputs but that of the attention output, and two int8 (15 bits) cost
+ * little where they go into few weights: the query, key, value and down matrices
+ * and the logits get two. Measured on SmolLM2 (README.md), that halves the error
+ * of a log-probability. */
+static uint32_t levels_of(const forward_pass *pass, const kernels_matrix *w, uint32_t wanted)
 {
-    return !pass->exact && kernels_type_has_blocks(w->type);
+    return !pass->exact && kernels_type_has_blocks(w->type) ? wanted : 0;
 }
 
 /* y = w * x for this worker's outputs of the first n rows. */
-static void project(const forward_pass *pass, const kernels_matrix *w, const float *x, size_t n,
-                    float *y, const threads_worker *worker)
+static void project(const forward_pass *pass, const kernels_matrix *w, uint32_t levels,
+                    const float *x, size_t n, float *y, const threads_worker *worker)
 {
     size_t begin, end;
     threads_share(worker, w->rows, 16, &begin, &end);
+    levels = levels_of(pass, w, levels);
     if (begin == end)
         return;
-    if (takes_blocks(pass, w))
-        pass->kernels->matmul_q8(w, begin, end, pass->scratch->quantised, n, y, w->rows);
+    if (levels)
+        pass->kernels->matmul_q8(w, begin, end, pass->scratch->quantised, levels, n, y, w->rows);
     else
         pass->kernels->matmul_f32(w, begin, end, x, w->columns, n, y, w->rows);
 }
 
-/* Row r of x as the int8 input of w, where w wants that. */
-static void quantise(const forward_pass *pass, const kernels_matrix *w, const float *x, size_t r)
+/* Row r of x as the integer input of w, where w wants that. */
+static bool quantise(const forward_pass *pass, const kernels_matrix *w, uint32_t levels,
+                     const float *x, size_t r)
 {
     size_t n = w->columns;
-    if (takes_blocks(pass, w))
-        pass->kernels->quantise(x + r * n, n, pass->scratch->quantised + r * kernels_q8_bytes(n));
+    levels = levels_of(pass, w, levels);
+    if (levels)
+        pass->kernels->quantise(x + r * n, n, levels,
+                                pass->scratch->quantised + r * kernels_q8_bytes(n, levels));
+    return levels > 0;
 }
 
 static void embed(const forward_pass *pass, const threads_worker *worker)
@@ -86,7 +105,7 @@ static void add_bias(const forward_pass *pass, float *row, const float *bias, si
 
 /* x += change (+ bias), then norm(x) as the input of two or three matrices. */
 static void add_and_norm(const forward_pass *pass, bool add, const float *bias, const float *norm,
-                         const kernels_matrix *const *inputs, size_t n_inputs,
+                         uint32_t levels, const kernels_matrix *const *inputs, size_t n_inputs,
                          const threads_worker *worker)
 {
     const model *m = pass->model;
@@ -98,12 +117,9 @@ static void add_and_norm(const forward_pass *pass, bool add, const float *bias, 
         if (add)
             pass->kernels->add(x, f->change + r * m->hidden, m->hidden);
         pass->kernels->rmsnorm(x, norm, m->hidden, m->epsilon, f->normed + r * m->hidden);
-        for (size_t i = 0; i < n_inputs; i++) {
-            if (takes_blocks(pass, inputs[i])) { /* once is enough: the same row for all */
-                quantise(pass, inputs[i], f->normed, r);
-                break;
-            }
-        }
+        for (size_t i = 0; i < n_inputs; i++)
+            if (quantise(pass, inputs[i], levels, f->normed, r))
+                break; /* once is enough: the same row for all */
     }
 }
 
@@ -113,11 +129,11 @@ static void attend(const forward_pass *pass, uint32_t index, const threads_worke
     const model_layer *layer = &m->layers[index];
     const forward *f = pass->scratch;
     const kernels_matrix *const inputs[] = {&layer->q, &layer->k, &layer->v};
-    add_and_norm(pass, index > 0, NULL, layer->attention_norm, inputs, 3, worker);
+    add_and_norm(pass, index > 0, NULL, layer->attention_norm, LEVELS_QKV, inputs, 3, worker);
     threads_barrier(worker);
-    project(pass, &layer->q, f->normed, pass->n_rows, f->q, worker);
-    project(pass, &layer->k, f->normed, pass->n_rows, f->k, worker);
-    project(pass, &layer->v, f->normed, pass->n_rows, f->v, worker);
+    project(pass, &layer->q, LEVELS_QKV, f->normed, pass->n_rows, f->q, worker);
+    project(pass, &layer->k, LEVELS_QKV, f->normed, pass->n_rows, f->k, worker);
+    project(pass, &layer->v, LEVELS_QKV, f->normed, pass->n_rows, f->v, worker);
     threads_barrier(worker);
     share s = rows_of(pass, worker);
     for (size_t r = s.begin; r < s.end; r++) {
@@ -130,9 +146,9 @@ static void attend(const forward_pass *pass, uint32_t index, const threads_worke
     attention_mix(pass, index, worker);
     threads_barrier(worker);
     for (size_t r = s.begin; r < s.end; r++)
-        quantise(pass, &layer->o, f->mixed, r);
+        quantise(pass, &layer->o, LEVELS_O, f->mixed, r);
     threads_barrier(worker);
-    project(pass, &layer->o, f->mixed, pass->n_rows, f->change, worker);
+    project(pass, &layer->o, LEVELS_O, f->mixed, pass->n_rows, f->change, worker);
     threads_barrier(worker);
 }
 
@@ -141,19 +157,19 @@ static void feed(const forward_pass *pass, uint32_t index, const threads_worker 
     const model_layer *layer = &pass->model->layers[index];
     const forward *f = pass->scratch;
     const kernels_matrix *const inputs[] = {&layer->gate, &layer->up};
-    add_and_norm(pass, true, layer->o_bias, layer->feed_norm, inputs, 2, worker);
+    add_and_norm(pass, true, layer->o_bias, layer->feed_norm, LEVELS_GATE_UP, inputs, 2, worker);
     threads_barrier(worker);
-    project(pass, &layer->gate, f->normed, pass->n_rows, f->gate, worker);
-    project(pass, &layer->up, f->normed, pass->n_rows, f->up, worker);
+    project(pass, &layer->gate, LEVELS_GATE_UP, f->normed, pass->n_rows, f->gate, worker);
+    project(pass, &layer->up, LEVELS_GATE_UP, f->normed, pass->n_rows, f->up, worker);
     threads_barrier(worker);
     share s = rows_of(pass, worker);
     for (size_t r = s.begin; r < s.end; r++) {
         float *gate = f->gate + r * layer->width;
         pass->kernels->silu_mul(gate, f->up + r * layer->width, layer->width, gate);
-        quantise(pass, &layer->down, f->gate, r);
+        quantise(pass, &layer->down, LEVELS_DOWN, f->gate, r);
     }
     threads_barrier(worker);
-    project(pass, &layer->down, f->gate, pass->n_rows, f->change, worker);
+    project(pass, &layer->down, LEVELS_DOWN, f->gate, pass->n_rows, f->change, worker);
 }
 
 static void run_layers(void *arg, const threads_worker *worker)
@@ -197,9 +213,9 @@ static void run_logits(void *arg, const threads_worker *worker)
     const kernels_matrix *output = &pass->model->output;
     share s = rows_of(pass, worker);
     for (size_t r = s.begin; r < s.end; r++)
-        quantise(pass, output, f->finals, r);
+        quantise(pass, output, LEVELS_OUTPUT, f->finals, r);
     threads_barrier(worker);
-    project(pass, output, f->finals, pass->n_rows, f->logits, worker);
+    project(pass, output, LEVELS_OUTPUT, f->finals, pass->n_rows, f->logits, worker);
 }
 
 void forward_logits(forward_pass *pass, threads *team, uint32_t n)

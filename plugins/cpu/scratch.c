@@ -55,7 +55,7 @@ static size_t lay_out(const model *m, uint32_t workers, forward *f)
     f->mixed = take_floats(memory, &used, FORWARD_ROWS, queries);
     f->gate = take_floats(memory, &used, FORWARD_ROWS, m->max_width);
     f->up = take_floats(memory, &used, FORWARD_ROWS, m->max_width);
-    f->quantised = take(memory, &used, FORWARD_ROWS * kernels_q8_bytes(widest));
+    f->quantised = take(memory, &used, FORWARD_ROWS * kernels_q8_bytes(widest, 2));
     f->turns = take_floats(memory, &used, FORWARD_ROWS, (size_t)2 * m->rope_pairs);
     f->finals = take_floats(memory, &used, FORWARD_LOGIT_ROWS, m->hidden);
     f->logits = take_floats(memory, &used, FORWARD_LOGIT_ROWS, m->vocab);

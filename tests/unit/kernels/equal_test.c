@@ -25,17 +25,19 @@ static void test_dequantise_and_quantise(void **state)
         kernels_matrix w = data_matrix(&seed, type, 1, 256);
         float *want = data_row(&seed, 256, 1);
         float *got = data_row(&seed, 256, 1);
-        uint8_t *want_q8 = data_bytes(kernels_q8_bytes(256));
-        uint8_t *got_q8 = data_bytes(kernels_q8_bytes(256));
+        uint8_t *want_q8 = data_bytes(kernels_q8_bytes(256, 2));
+        uint8_t *got_q8 = data_bytes(kernels_q8_bytes(256, 2));
         for (size_t t = 0; t < n_tables; t++) {
             tables[0]->dequantise(type, w.data, 0, 256, want);
             tables[t]->dequantise(type, w.data, 0, 256, got);
             same_bits(want, got, 256 * 4, tables[t], "dequantise");
             tables[t]->dequantise(type, w.data, 64, 96, got);
             same_bits(want + 64, got, 96 * 4, tables[t], "dequantise of a part");
-            tables[0]->quantise(want, 256, want_q8);
-            tables[t]->quantise(want, 256, got_q8);
-            same_bits(want_q8, got_q8, kernels_q8_bytes(256), tables[t], "quantise");
+            for (uint32_t levels = 1; levels <= 2; levels++) {
+                tables[0]->quantise(want, 256, levels, want_q8);
+                tables[t]->quantise(want, 256, levels, got_q8);
+                same_bits(want_q8, got_q8, kernels_q8_bytes(256, levels), tables[t], "quantise");
+            }
         }
         free((void *)(uintptr_t)w.data);
         free(want);
@@ -56,34 +58,36 @@ static void test_quantise_odd_values(void **state)
     x[33] = 1.0f;
     x[64] = INFINITY;
     x[65] = -2.0f;
-    uint8_t *want = data_bytes(kernels_q8_bytes(96));
-    uint8_t *got = data_bytes(kernels_q8_bytes(96));
-    tables[0]->quantise(x, 96, want);
-    for (size_t i = 0; i < 32; i++)
-        assert_int_equal(0, want[i]);
-    for (size_t t = 1; t < n_tables; t++) {
-        tables[t]->quantise(x, 96, got);
-        same_bits(want, got, 96 + 9 * 4, tables[t], "quantise of odd values");
+    uint8_t *want = data_bytes(kernels_q8_bytes(96, 2));
+    uint8_t *got = data_bytes(kernels_q8_bytes(96, 2));
+    for (uint32_t levels = 1; levels <= 2; levels++) {
+        tables[0]->quantise(x, 96, levels, want);
+        for (size_t i = 0; i < 32; i++)
+            assert_int_equal(0, want[i]);
+        for (size_t t = 1; t < n_tables; t++) {
+            tables[t]->quantise(x, 96, levels, got);
+            same_bits(want, got, 96 * levels + 9 * 4, tables[t], "quantise of odd values");
+        }
     }
     free(want);
     free(got);
 }
 
-/* All rows at once with the reference; then in pieces with the table. */
+/* All rows at once with the reference; then in pieces with the table. levels 0: F32. */
 static void compare_matmul(const kernels_table *reference, const kernels_table *table,
-                           uint32_t type, size_t rows, size_t columns, size_t r, bool q8)
+                           uint32_t type, size_t rows, size_t columns, size_t r, uint32_t levels)
 {
     uint64_t seed = type * 1000 + rows + columns + r;
     kernels_matrix w = data_matrix(&seed, type, rows, columns);
     float *x = data_row(&seed, r * columns, 1);
-    size_t q8_bytes = kernels_q8_bytes(columns);
-    uint8_t *quantised = data_bytes(r * q8_bytes);
+    size_t q8_bytes = kernels_q8_bytes(columns, levels);
+    uint8_t *quantised = data_bytes(r * q8_bytes + 64);
     float *want = data_row(&seed, r * rows, 1);
     float *got = data_row(&seed, r * rows, 1);
-    for (size_t j = 0; q8 && j < r; j++)
-        reference->quantise(x + j * columns, columns, quantised + j * q8_bytes);
-    if (q8)
-        reference->matmul_q8(&w, 0, rows, quantised, r, want, rows);
+    for (size_t j = 0; levels && j < r; j++)
+        reference->quantise(x + j * columns, columns, levels, quantised + j * q8_bytes);
+    if (levels)
+        reference->matmul_q8(&w, 0, rows, quantised, levels, r, want, rows);
     else
         reference->matmul_f32(&w, 0, rows, x, columns, r, want, rows);
     size_t cut = rows / 2; /* not always a multiple of a panel */
@@ -93,9 +97,9 @@ static void compare_matmul(const kernels_table *reference, const kernels_table *
         size_t first = r / 3; /* the first activation rows alone, then the others */
         for (size_t j = 0; j < r; j += first ? first : r) {
             size_t count = first && j + first <= r ? first : r - j;
-            if (q8)
-                table->matmul_q8(&w, begin, end, quantised + j * q8_bytes, count, got + j * rows,
-                                 rows);
+            if (levels)
+                table->matmul_q8(&w, begin, end, quantised + j * q8_bytes, levels, count,
+                                 got + j * rows, rows);
             else
                 table->matmul_f32(&w, begin, end, x + j * columns, columns, count, got + j * rows,
                                   rows);
@@ -119,13 +123,14 @@ static void test_matmul(void **state)
         for (uint32_t type = 0; type < KERNELS_TYPES; type++) {
             for (size_t i = 0; i < sizeof r / sizeof r[0]; i++) {
                 for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
-                    compare_matmul(tables[0], tables[t], type, 37, lengths[l], r[i], false);
-                    if (kernels_type_has_blocks(type))
-                        compare_matmul(tables[0], tables[t], type, 37, lengths[l], r[i], true);
+                    compare_matmul(tables[0], tables[t], type, 37, lengths[l], r[i], 0);
+                    for (uint32_t levels = 1; kernels_type_has_blocks(type) && levels <= 2;
+                         levels++)
+                        compare_matmul(tables[0], tables[t], type, 37, lengths[l], r[i], levels);
                 }
             }
             if (!kernels_type_has_blocks(type))
-                compare_matmul(tables[0], tables[t], type, 5, 77, 3, false);
+                compare_matmul(tables[0], tables[t], type, 5, 77, 3, 0);
         }
     }
 }
@@ -146,13 +151,15 @@ static void test_extreme_blocks(void **state)
         float x[64];
         for (size_t i = 0; i < 64; i++)
             x[i] = -1.0f;
-        uint8_t *quantised = data_bytes(kernels_q8_bytes(64));
-        tables[0]->quantise(x, 64, quantised);
+        uint8_t *quantised = data_bytes(kernels_q8_bytes(64, 2));
         float want[16], got[16];
-        tables[0]->matmul_q8(&w, 0, 16, quantised, 1, want, 16);
-        for (size_t t = 1; t < n_tables; t++) {
-            tables[t]->matmul_q8(&w, 0, 16, quantised, 1, got, 16);
-            same_bits(want, got, sizeof want, tables[t], "matmul of extremes");
+        for (uint32_t levels = 1; levels <= 2; levels++) {
+            tables[0]->quantise(x, 64, levels, quantised);
+            tables[0]->matmul_q8(&w, 0, 16, quantised, levels, 1, want, 16);
+            for (size_t t = 1; t < n_tables; t++) {
+                tables[t]->matmul_q8(&w, 0, 16, quantised, levels, 1, got, 16);
+                same_bits(want, got, sizeof want, tables[t], "matmul of extremes");
+            }
         }
         free((void *)(uintptr_t)w.data);
         free(quantised);
