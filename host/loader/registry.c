@@ -14,6 +14,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "loader/checked.h"
 #include "loader/library.h"
 #include "loader/manifest.h"
 #include "loader/probe.h"
@@ -31,6 +32,7 @@ typedef struct entry {
     char *library_path;
     char reason[400];
     library loaded;
+    checked *checked; /* in front of its tables, in a build with PAWL_CHECK; or NULL */
 } entry;
 
 struct registry {
@@ -266,6 +268,7 @@ void registry_close(registry *r)
     for (size_t i = r->count; i-- > 0;) {
         entry *e = &r->entries[i];
         if (e->shown.state == REGISTRY_RUNNING) {
+            checked_close(e->checked);
             e->loaded.plugin->shutdown();
             e->shown.state = REGISTRY_STOPPED;
         }
@@ -305,6 +308,8 @@ static bool start(registry *r, entry *e)
         return false;
     }
     e->shown.state = REGISTRY_RUNNING;
+    if (PAWL_CHECK)
+        e->checked = checked_open(e->loaded.plugin);
     log_write(PAWL_LOG_INFO, COMPONENT, "%s %s runs as generation %u, from %s", e->shown.id,
               e->shown.version, e->shown.generation, e->library_path);
     return true;
@@ -341,11 +346,12 @@ pawl_status registry_use(registry *r, const char *interface_id, size_t nth, cons
             continue;
         const void *found = e->loaded.plugin->get_interface(interface_id);
         if (!found) {
+            checked_close(e->checked);
             e->loaded.plugin->shutdown();
             refuse(e, "it offered %s to its probe and not now", interface_id);
             continue;
         }
-        *table = found;
+        *table = e->checked ? checked_table(e->checked, interface_id, found) : found;
         if (plugin)
             *plugin = &e->shown;
         return PAWL_OK;
