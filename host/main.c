@@ -5,19 +5,23 @@
  */
 #include "commands.h"
 
+#include <argp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct command {
     const char *name;
+    const char *full_name; /* what --help calls it */
     int (*run)(int argc, char **argv);
     const char *help;
 } command;
 
 static const command commands[] = {
-    {"serve", cmd_serve, "serve models over WebSocket and HTTP"},
-    {"model", cmd_model, "inspect a model; tokenize, logits, render, parse as JSON lines"},
-    {"plugin", cmd_plugin, "list plugins; check one against the contract"},
+    {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
+    {"model", "pawl model", cmd_model,
+     "inspect a model; tokenize, logits, render, parse as JSON lines"},
+    {"plugin", "pawl plugin", cmd_plugin, "list plugins; check one against the contract"},
 };
 
 static void help(FILE *to)
@@ -32,6 +36,7 @@ static void help(FILE *to)
 
 int main(int argc, char **argv)
 {
+    argp_err_exit_status = 2; /* commands.h */
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
         help(stdout);
         return 0;
@@ -40,9 +45,16 @@ int main(int argc, char **argv)
         printf("pawl %s\n", PAWL_VERSION);
         return 0;
     }
-    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[1], commands[i].name) != 0)
+            continue;
+        char *full_name = strdup(commands[i].full_name);
+        if (full_name)
+            argv[1] = full_name;
+        int status = commands[i].run(argc - 1, argv + 1);
+        free(full_name);
+        return status;
+    }
     if (argc >= 2)
         fprintf(stderr, "pawl: unknown command '%s'\n\n", argv[1]);
     help(stderr);

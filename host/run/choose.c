@@ -5,6 +5,8 @@
  */
 #include "run/choose.h"
 
+#include <string.h>
+
 choice choice_begin(registry *plugins, const char *interface_id)
 {
     return (choice){.plugins = plugins,
@@ -40,5 +42,7 @@ pawl_status choice_error(const choice *c, const char *subject, const char *what,
                          "no %s plugin is usable; `pawl plugin list` says why", what);
     if (!c->best.code)
         return pawl_fail(error, PAWL_E_NOT_FOUND, "%s: no %s plugin was asked", subject, what);
-    return pawl_fail(error, c->best.code, "%s", c->best.message);
+    if (strstr(c->best.message, subject))
+        return pawl_fail(error, c->best.code, "%s", c->best.message);
+    return pawl_fail(error, c->best.code, "%s: %s", subject, c->best.message);
 }

@@ -12,26 +12,21 @@
 
 #include <math.h>
 
-void attention_store(const forward_pass *pass, uint32_t layer, const threads_worker *worker)
+void attention_store(const forward_pass *pass, uint32_t layer, size_t r)
 {
     const model *m = pass->model;
     const model_layer *l = &m->layers[layer];
     const forward *f = pass->scratch;
-    size_t begin, end;
-    threads_share(worker, pass->n_rows, 1, &begin, &end);
-    for (size_t r = begin; r < end; r++) {
-        const forward_row *row = &f->rows[r];
-        const float *turns = f->turns + r * 2 * m->rope_pairs;
-        for (uint32_t h = 0; h < l->heads; h++)
-            kernels_rope(KERNELS_ROPE_PAIRS, f->q + r * l->q.rows + h * m->head_size, turns,
-                         m->rope_pairs);
-        for (uint32_t h = 0; h < l->kv_heads; h++) {
-            float *key = f->k + r * l->k.rows + h * m->head_size;
-            kernels_rope(KERNELS_ROPE_PAIRS, key, turns, m->rope_pairs);
-            kv_put(pass->pool, row->pages[row->position / KV_PAGE], layer, h,
-                   row->position % KV_PAGE, key, f->v + r * l->v.rows + h * m->head_size,
-                   pass->kernels);
-        }
+    const forward_row *row = &f->rows[r];
+    const float *turns = f->turns + r * 2 * m->rope_pairs;
+    for (uint32_t h = 0; h < l->heads; h++)
+        kernels_rope(KERNELS_ROPE_PAIRS, f->q + r * l->q.rows + h * m->head_size, turns,
+                     m->rope_pairs);
+    for (uint32_t h = 0; h < l->kv_heads; h++) {
+        float *key = f->k + r * l->k.rows + h * m->head_size;
+        kernels_rope(KERNELS_ROPE_PAIRS, key, turns, m->rope_pairs);
+        kv_put(pass->pool, row->pages[row->position / KV_PAGE], layer, h, row->position % KV_PAGE,
+               key, f->v + r * l->v.rows + h * m->head_size, pass->kernels);
     }
 }
 
@@ -115,17 +110,29 @@ static void mix_block(const forward_pass *pass, uint32_t layer, uint32_t kv_head
         run_batch(pass, &b, scratch);
 }
 
-void attention_mix(const forward_pass *pass, uint32_t layer, const threads_worker *worker)
+/* Cuts the rows of a pass into blocks: where the block of each number begins. */
+static uint32_t cut_blocks(const forward_pass *pass, uint32_t begins[FORWARD_ROWS + 1])
 {
-    const forward *f = pass->scratch;
-    uint32_t kv_heads = pass->model->layers[layer].kv_heads;
-    uint32_t item = 0;
+    const forward_row *rows = pass->scratch->rows;
+    uint32_t n = 0;
     for (uint32_t begin = 0, end; begin < pass->n_rows; begin = end) {
         for (end = begin + 1; end < pass->n_rows && end - begin < FORWARD_QUERY_ROWS; end++)
-            if (f->rows[end].group != f->rows[begin].group)
+            if (rows[end].group != rows[begin].group)
                 break;
-        for (uint32_t h = 0; h < kv_heads; h++, item++) /* dealt out in turn */
-            if (item % worker->count == worker->index)
-                mix_block(pass, layer, h, begin, end, &f->workers[worker->index]);
+        begins[n++] = begin;
+    }
+    begins[n] = pass->n_rows;
+    return n;
+}
+
+void attention_mix(const forward_pass *pass, uint32_t layer, threads_worker *worker)
+{
+    uint32_t begins[FORWARD_ROWS + 1];
+    uint32_t kv_heads = pass->model->layers[layer].kv_heads;
+    size_t items = (size_t)cut_blocks(pass, begins) * kv_heads;
+    for (size_t i; threads_next(worker, items, &i);) {
+        size_t block = items / kv_heads - 1 - i / kv_heads; /* the longest come first */
+        mix_block(pass, layer, (uint32_t)(i % kv_heads), begins[block], begins[block + 1],
+                  &pass->scratch->workers[worker->index]);
     }
 }

@@ -6,9 +6,9 @@
  *                x += down * (silu(gate * norm(x)) * (up * norm(x)))
  *   logits = output * norm(x)
  *
- * Stages that work along a row are shared out by rows, matrices by panels of
- * output rows. No result depends on who computes it (kernels/README.md, "The
- * rule"). Runs in the pool's workers, inside submit.
+ * Every loop over threads_next() is one stage: along rows an item is a row, in a
+ * matrix a piece of its outputs. No result depends on who computes it
+ * (kernels/README.md, "The rule"). Runs in the pool's workers, inside submit.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -25,18 +25,7 @@
 #define LEVELS_DOWN 2
 #define LEVELS_OUTPUT 2
 
-/* Rows [begin, end) of this pass are this worker's. */
-typedef struct share {
-    size_t begin;
-    size_t end;
-} share;
-
-static share rows_of(const forward_pass *pass, const threads_worker *worker)
-{
-    share s;
-    threads_share(worker, pass->n_rows, 1, &s.begin, &s.end);
-    return s;
-}
+#define PIECE ((size_t)64) /* outputs of a matrix that one worker claims at a time */
 
 /* How many int8 an activation of this matrix is made of; 0: it stays F32.
  *
@@ -50,19 +39,34 @@ static uint32_t levels_of(const forward_pass *pass, const kernels_matrix *w, uin
     return !pass->exact && kernels_type_has_blocks(w->type) ? wanted : 0;
 }
 
-/* y = w * x for this worker's outputs of the first n rows. */
-static void project(const forward_pass *pass, const kernels_matrix *w, uint32_t levels,
-                    const float *x, size_t n, float *y, const threads_worker *worker)
+/* y = w * x for all rows of this pass. */
+typedef struct product {
+    const kernels_matrix *w;
+    const float *x; /* where w takes F32 */
+    float *y;
+} product;
+
+/* Up to three products of the same input in one stage. */
+static void project(const forward_pass *pass, const product *products, size_t n_products,
+                    uint32_t wanted, threads_worker *worker)
 {
-    size_t begin, end;
-    threads_share(worker, w->rows, 16, &begin, &end);
-    levels = levels_of(pass, w, levels);
-    if (begin == end)
-        return;
-    if (levels)
-        pass->kernels->matmul_q8(w, begin, end, pass->scratch->quantised, levels, n, y, w->rows);
-    else
-        pass->kernels->matmul_f32(w, begin, end, x, w->columns, n, y, w->rows);
+    size_t pieces = 0;
+    for (size_t i = 0; i < n_products; i++)
+        pieces += (products[i].w->rows + PIECE - 1) / PIECE;
+    for (size_t piece; threads_next(worker, pieces, &piece);) {
+        const product *p = products;
+        for (size_t here; piece >= (here = (p->w->rows + PIECE - 1) / PIECE); p++)
+            piece -= here;
+        size_t begin = piece * PIECE;
+        size_t end = begin + PIECE < p->w->rows ? begin + PIECE : p->w->rows;
+        uint32_t levels = levels_of(pass, p->w, wanted);
+        if (levels)
+            pass->kernels->matmul_q8(p->w, begin, end, pass->scratch->quantised, levels,
+                                     pass->n_rows, p->y, p->w->rows);
+        else
+            pass->kernels->matmul_f32(p->w, begin, end, p->x, p->w->columns, pass->n_rows, p->y,
+                                      p->w->rows);
+    }
 }
 
 /* Row r of x as the integer input of w, where w wants that. */
@@ -77,13 +81,12 @@ static bool quantise(const forward_pass *pass, const kernels_matrix *w, uint32_t
     return levels > 0;
 }
 
-static void embed(const forward_pass *pass, const threads_worker *worker)
+static void embed(const forward_pass *pass, threads_worker *worker)
 {
     const model *m = pass->model;
     const forward *f = pass->scratch;
     size_t row_bytes = kernels_row_bytes(m->embedding.type, m->hidden);
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++) {
+    for (size_t r; threads_next(worker, pass->n_rows, &r);) {
         const forward_row *row = &f->rows[r];
         float *turns = f->turns + r * 2 * m->rope_pairs;
         const uint8_t *data = m->embedding.data;
@@ -104,15 +107,16 @@ static void add_bias(const forward_pass *pass, float *row, const float *bias, si
 }
 
 /* x += change (+ bias), then norm(x) as the input of two or three matrices. */
-static void add_and_norm(const forward_pass *pass, bool add, const float *bias, const float *norm,
+static void add_and_norm(forward_pass *pass, bool add, const float *bias, const float *norm,
                          uint32_t levels, const kernels_matrix *const *inputs, size_t n_inputs,
-                         const threads_worker *worker)
+                         threads_worker *worker)
 {
     const model *m = pass->model;
     const forward *f = pass->scratch;
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++) {
+    for (size_t r; threads_next(worker, pass->n_rows, &r);) {
         float *x = f->x + r * m->hidden;
+        if (r == 0 && pass->cancelled(pass->arg))
+            atomic_store(&pass->stop, true); /* never taken back: all see it by the next stage */
         add_bias(pass, f->change + r * m->hidden, bias, m->hidden);
         if (add)
             pass->kernels->add(x, f->change + r * m->hidden, m->hidden);
@@ -123,56 +127,45 @@ static void add_and_norm(const forward_pass *pass, bool add, const float *bias, 
     }
 }
 
-static void attend(const forward_pass *pass, uint32_t index, const threads_worker *worker)
+static void attend(forward_pass *pass, uint32_t index, threads_worker *worker)
 {
     const model *m = pass->model;
     const model_layer *layer = &m->layers[index];
     const forward *f = pass->scratch;
     const kernels_matrix *const inputs[] = {&layer->q, &layer->k, &layer->v};
     add_and_norm(pass, index > 0, NULL, layer->attention_norm, LEVELS_QKV, inputs, 3, worker);
-    threads_barrier(worker);
-    project(pass, &layer->q, LEVELS_QKV, f->normed, pass->n_rows, f->q, worker);
-    project(pass, &layer->k, LEVELS_QKV, f->normed, pass->n_rows, f->k, worker);
-    project(pass, &layer->v, LEVELS_QKV, f->normed, pass->n_rows, f->v, worker);
-    threads_barrier(worker);
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++) {
+    const product qkv[] = {
+        {&layer->q, f->normed, f->q}, {&layer->k, f->normed, f->k}, {&layer->v, f->normed, f->v}};
+    project(pass, qkv, 3, LEVELS_QKV, worker);
+    for (size_t r; threads_next(worker, pass->n_rows, &r);) {
         add_bias(pass, f->q + r * layer->q.rows, layer->q_bias, layer->q.rows);
         add_bias(pass, f->k + r * layer->k.rows, layer->k_bias, layer->k.rows);
         add_bias(pass, f->v + r * layer->v.rows, layer->v_bias, layer->v.rows);
+        attention_store(pass, index, r);
     }
-    attention_store(pass, index, worker);
-    threads_barrier(worker);
     attention_mix(pass, index, worker);
-    threads_barrier(worker);
-    for (size_t r = s.begin; r < s.end; r++)
+    for (size_t r; threads_next(worker, pass->n_rows, &r);)
         quantise(pass, &layer->o, LEVELS_O, f->mixed, r);
-    threads_barrier(worker);
-    project(pass, &layer->o, LEVELS_O, f->mixed, pass->n_rows, f->change, worker);
-    threads_barrier(worker);
+    project(pass, &(product){&layer->o, f->mixed, f->change}, 1, LEVELS_O, worker);
 }
 
-static void feed(const forward_pass *pass, uint32_t index, const threads_worker *worker)
+static void feed(forward_pass *pass, uint32_t index, threads_worker *worker)
 {
     const model_layer *layer = &pass->model->layers[index];
     const forward *f = pass->scratch;
     const kernels_matrix *const inputs[] = {&layer->gate, &layer->up};
     add_and_norm(pass, true, layer->o_bias, layer->feed_norm, LEVELS_GATE_UP, inputs, 2, worker);
-    threads_barrier(worker);
-    project(pass, &layer->gate, LEVELS_GATE_UP, f->normed, pass->n_rows, f->gate, worker);
-    project(pass, &layer->up, LEVELS_GATE_UP, f->normed, pass->n_rows, f->up, worker);
-    threads_barrier(worker);
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++) {
+    const product gate_up[] = {{&layer->gate, f->normed, f->gate}, {&layer->up, f->normed, f->up}};
+    project(pass, gate_up, 2, LEVELS_GATE_UP, worker);
+    for (size_t r; threads_next(worker, pass->n_rows, &r);) {
         float *gate = f->gate + r * layer->width;
         pass->kernels->silu_mul(gate, f->up + r * layer->width, layer->width, gate);
         quantise(pass, &layer->down, LEVELS_DOWN, f->gate, r);
     }
-    threads_barrier(worker);
-    project(pass, &layer->down, LEVELS_DOWN, f->gate, pass->n_rows, f->change, worker);
+    project(pass, &(product){&layer->down, f->gate, f->change}, 1, LEVELS_DOWN, worker);
 }
 
-static void run_layers(void *arg, const threads_worker *worker)
+static void run_layers(void *arg, threads_worker *worker)
 {
     forward_pass *pass = arg;
     const model *m = pass->model;
@@ -181,23 +174,20 @@ static void run_layers(void *arg, const threads_worker *worker)
     for (uint32_t i = 0; i < m->n_layers; i++) {
         if (worker->index == 0)
             pass->stop = pass->cancelled(pass->arg);
-        threads_barrier(worker);
         if (pass->stop)
             return;
         attend(pass, i, worker);
         feed(pass, i, worker);
     }
-    threads_barrier(worker);
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++)
+    for (size_t r; threads_next(worker, pass->n_rows, &r);)
         pass->kernels->add(f->x + r * m->hidden, f->change + r * m->hidden, m->hidden);
 }
 
 bool forward_layers(forward_pass *pass, threads *team)
 {
-    pass->stop = false;
+    atomic_store(&pass->stop, false);
     threads_run(team, run_layers, pass);
-    return !pass->stop;
+    return !atomic_load(&pass->stop);
 }
 
 void forward_final(const forward_pass *pass, const float *x, float *normed)
@@ -206,16 +196,14 @@ void forward_final(const forward_pass *pass, const float *x, float *normed)
     pass->kernels->rmsnorm(x, m->output_norm, m->hidden, m->epsilon, normed);
 }
 
-static void run_logits(void *arg, const threads_worker *worker)
+static void run_logits(void *arg, threads_worker *worker)
 {
     const forward_pass *pass = arg;
     const forward *f = pass->scratch;
     const kernels_matrix *output = &pass->model->output;
-    share s = rows_of(pass, worker);
-    for (size_t r = s.begin; r < s.end; r++)
+    for (size_t r; threads_next(worker, pass->n_rows, &r);)
         quantise(pass, output, LEVELS_OUTPUT, f->finals, r);
-    threads_barrier(worker);
-    project(pass, output, LEVELS_OUTPUT, f->finals, pass->n_rows, f->logits, worker);
+    project(pass, &(product){output, f->finals, f->logits}, 1, LEVELS_OUTPUT, worker);
 }
 
 void forward_logits(forward_pass *pass, threads *team, uint32_t n)

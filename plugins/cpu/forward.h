@@ -2,8 +2,8 @@
  * cpu/forward.h - one pass of up to FORWARD_ROWS tokens through the layers.
  *
  * Rows of all sequences go through the matrices together; attention looks at
- * each row's own sequence. All workers run the same stages, each on its share,
- * with a barrier between stages. Scratch belongs to `forward`, inside the engine.
+ * each row's own sequence. All workers go through the same stages and claim
+ * items of them. Scratch belongs to `forward`, inside the engine.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -12,6 +12,7 @@
 
 #include <pawl/plugin.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "cpu/kv.h"
@@ -70,9 +71,9 @@ typedef struct forward_pass {
     forward *scratch;
     bool exact; /* no int8 activations                 */
     uint32_t n_rows;
-    bool (*cancelled)(void *arg); /* asked by worker 0 before each layer */
+    bool (*cancelled)(void *arg); /* asked twice a layer, by any worker      */
     void *arg;
-    bool stop; /* its answer; written between barriers */
+    atomic_bool stop; /* it said yes                             */
 } forward_pass;
 
 /* Bytes of scratch for `workers` threads. */
@@ -90,8 +91,8 @@ void forward_final(const forward_pass *pass, const float *x, float *normed);
 /* Logits of n rows of scratch->finals, n <= FORWARD_LOGIT_ROWS. */
 void forward_logits(forward_pass *pass, threads *team, uint32_t n);
 
-/* attention.c: this worker's share of attention of one layer. */
-void attention_store(const forward_pass *pass, uint32_t layer, const threads_worker *worker);
-void attention_mix(const forward_pass *pass, uint32_t layer, const threads_worker *worker);
+/* attention.c: the key and value of row r go to their page; then one stage. */
+void attention_store(const forward_pass *pass, uint32_t layer, size_t r);
+void attention_mix(const forward_pass *pass, uint32_t layer, threads_worker *worker);
 
 #endif /* CPU_FORWARD_H */

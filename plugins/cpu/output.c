@@ -68,12 +68,12 @@ static void read_row(const pawl_engine *e, const output_row *row, const float *l
         choose(e, w, logits, total, scratch);
 }
 
-static void read_rows(void *arg, const threads_worker *worker)
+static void read_rows(void *arg, threads_worker *worker)
 {
     const submit_work *work = arg;
     const pawl_engine *e = work->engine;
-    for (uint32_t i = worker->index; i < work->n_rows; i += worker->count)
-        read_row(e, &work->rows[i], e->forward.logits + (size_t)i * e->model->vocab,
+    for (size_t i; threads_next(worker, work->n_rows, &i);)
+        read_row(e, &work->rows[i], e->forward.logits + i * e->model->vocab,
                  &e->forward.workers[worker->index]);
 }
 

@@ -1,9 +1,11 @@
 /*
  * cpu/threads.c - see threads.h.
  *
- * Both a new run and a passed barrier are a counter that goes up: whoever waits
- * watches it, first spinning, then under the mutex. The one who raises it takes
- * the mutex only to wake sleepers.
+ * The cursor holds the number of the present stage and of its next free item in
+ * one word, so that a worker which comes late cannot claim anything of a stage
+ * that it takes for another. Who finishes a stage's last item moves the cursor to
+ * the next stage. A run is a gate: workers may enter while it is open; its owner
+ * closes it and waits until those inside have left.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,13 +15,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SPINS 2000 /* about 20 to 40 microseconds */
+#define GATE_OPEN 0x80000000u
 
-/* A number that only goes up, and those who wait for it. */
+/* A number that only goes up, and those who wait for it to move. */
 typedef struct counter {
     atomic_uint value;
     atomic_uint sleepers;
@@ -28,16 +29,18 @@ typedef struct counter {
 } counter;
 
 struct threads {
-    uint32_t count;            /* workers, the caller among them              */
-    uint32_t started;          /* threads to join                             */
-    bool stop;                 /* read after `runs` has moved                 */
-    counter runs;              /* a run begins                                */
-    counter barriers;          /* a barrier has been passed                   */
-    atomic_uint arrived;       /* workers at the present barrier              */
-    threads_function function; /* of the present run                          */
+    uint32_t count;   /* workers, the caller among them                 */
+    uint32_t started; /* threads to join                                */
+    atomic_bool stop;
+    counter runs;              /* a run begins                                   */
+    counter events;            /* a stage is over, or a worker has left          */
+    threads_function function; /* of the present run                             */
     void *arg;
     pthread_t ids[THREADS_MAX];
     threads_worker workers[THREADS_MAX];
+    _Alignas(64) _Atomic uint64_t cursor; /* stage << 32 | next item             */
+    _Alignas(64) _Atomic uint64_t done;   /* items of the present stage          */
+    _Alignas(64) atomic_uint gate;        /* GATE_OPEN, and how many are inside  */
 };
 
 static void counter_init(counter *c)
@@ -87,16 +90,31 @@ static void counter_wait(counter *c, unsigned seen)
     pthread_mutex_unlock(&c->mutex);
 }
 
+static bool gate_enter(threads *pool)
+{
+    unsigned gate = atomic_load(&pool->gate);
+    while (gate & GATE_OPEN)
+        if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1))
+            return true;
+    return false;
+}
+
 static void *work(void *arg)
 {
     threads_worker *worker = arg;
     threads *pool = worker->pool;
-    for (unsigned seen = 0;; seen++) {
+    unsigned seen = 0;
+    for (;;) {
         counter_wait(&pool->runs, seen);
-        if (pool->stop)
+        seen = atomic_load(&pool->runs.value);
+        if (atomic_load(&pool->stop))
             return NULL;
+        if (!gate_enter(pool))
+            continue; /* too late for this run */
+        worker->stage = 0;
         pool->function(pool->arg, worker);
-        threads_barrier(worker);
+        atomic_fetch_sub(&pool->gate, 1);
+        counter_raise(&pool->events);
     }
 }
 
@@ -127,17 +145,23 @@ static bool start(threads *pool)
 
 pawl_status threads_open(uint32_t count, threads **out, pawl_error *error)
 {
-    threads *pool = calloc(1, sizeof *pool);
+    threads *pool = aligned_alloc(_Alignof(threads), sizeof *pool);
     if (!pool)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for worker threads");
     pool->count = count ? count : usable_processors();
     if (pool->count > THREADS_MAX)
         pool->count = THREADS_MAX;
+    pool->started = 0;
+    pool->function = NULL;
+    pool->arg = NULL;
     counter_init(&pool->runs);
-    counter_init(&pool->barriers);
-    atomic_init(&pool->arrived, 0);
+    counter_init(&pool->events);
+    atomic_init(&pool->stop, false);
+    atomic_init(&pool->cursor, 0);
+    atomic_init(&pool->done, 0);
+    atomic_init(&pool->gate, 0);
     for (uint32_t i = 0; i < pool->count; i++)
-        pool->workers[i] = (threads_worker){pool, i, pool->count};
+        pool->workers[i] = (threads_worker){.pool = pool, .index = i};
     if (!start(pool)) {
         uint32_t wanted = pool->count;
         threads_close(pool);
@@ -151,12 +175,12 @@ void threads_close(threads *pool)
 {
     if (!pool)
         return;
-    pool->stop = true;
+    atomic_store(&pool->stop, true);
     counter_raise(&pool->runs);
     for (uint32_t i = 1; i <= pool->started; i++)
         pthread_join(pool->ids[i], NULL);
     counter_clear(&pool->runs);
-    counter_clear(&pool->barriers);
+    counter_clear(&pool->events);
     free(pool);
 }
 
@@ -169,31 +193,55 @@ void threads_run(threads *pool, threads_function function, void *arg)
 {
     pool->function = function;
     pool->arg = arg;
-    if (pool->count > 1)
+    pool->workers[0].stage = 0;
+    atomic_store(&pool->cursor, 0);
+    if (pool->count > 1) {
+        atomic_store(&pool->gate, GATE_OPEN);
         counter_raise(&pool->runs);
+    }
     function(arg, &pool->workers[0]);
-    threads_barrier(&pool->workers[0]);
+    atomic_fetch_and(&pool->gate, ~GATE_OPEN);
+    for (;;) {
+        unsigned seen = atomic_load(&pool->events.value);
+        if (atomic_load(&pool->gate) == 0)
+            return;
+        counter_wait(&pool->events, seen);
+    }
 }
 
-void threads_barrier(const threads_worker *worker)
+/* Counts the worker's item as done; the last one opens the next stage. */
+static void finish_item(threads_worker *worker, size_t n)
 {
     threads *pool = worker->pool;
-    if (pool->count == 1)
+    worker->holds = false;
+    if (atomic_fetch_add(&pool->done, 1) + 1 < n)
         return;
-    unsigned seen = atomic_load(&pool->barriers.value);
-    if (atomic_fetch_add(&pool->arrived, 1) + 1 < pool->count) {
-        counter_wait(&pool->barriers, seen);
-        return;
-    }
-    atomic_store(&pool->arrived, 0);
-    counter_raise(&pool->barriers);
+    atomic_store(&pool->done, 0);
+    atomic_store(&pool->cursor, (uint64_t)(worker->stage + 1) << 32);
+    counter_raise(&pool->events);
 }
 
-void threads_share(const threads_worker *worker, size_t n, size_t grain, size_t *begin, size_t *end)
+bool threads_next(threads_worker *worker, size_t n, size_t *item)
 {
-    size_t pieces = (n + grain - 1) / grain;
-    size_t first = pieces * worker->index / worker->count * grain;
-    size_t last = pieces * (worker->index + 1) / worker->count * grain;
-    *begin = first < n ? first : n;
-    *end = last < n ? last : n;
+    threads *pool = worker->pool;
+    if (n == 0)
+        return false;
+    if (worker->holds)
+        finish_item(worker, n);
+    for (;;) {
+        unsigned seen = atomic_load(&pool->events.value);
+        uint64_t cursor = atomic_load(&pool->cursor);
+        while (cursor >> 32 == worker->stage && (cursor & UINT32_MAX) < n) {
+            if (!atomic_compare_exchange_weak(&pool->cursor, &cursor, cursor + 1))
+                continue;
+            *item = (size_t)(cursor & UINT32_MAX);
+            worker->holds = true;
+            return true;
+        }
+        if (cursor >> 32 != worker->stage) {
+            worker->stage++;
+            return false;
+        }
+        counter_wait(&pool->events, seen);
+    }
 }

@@ -33,7 +33,7 @@ typedef struct numeric {
     double top5;         /* tolerances                   */
     double mean;
     double worst;
-    double perplexity;   /* relative                     */
+    double perplexity; /* relative                     */
 } numeric;
 
 static const numeric exact = {"{\"numeric\":\"f32\"}", "fragile", 0.02, 0.02, 0.02, 0.001};
@@ -104,10 +104,8 @@ static void check_prompt(pawl_engine *engine, const cJSON *prompt, const numeric
     assert_int_equal(PAWL_OK, slot.status);
     check_top5(prompt, &slot, flavour);
     argmax[0] = out;
-    slot = (pawl_slot){.sequence = sequence,
-                       .tokens = ids + n,
-                       .n_tokens = greedy,
-                       .input_argmax = argmax + 1};
+    slot = (pawl_slot){
+        .sequence = sequence, .tokens = ids + n, .n_tokens = greedy, .input_argmax = argmax + 1};
     assert_int_equal(PAWL_OK, tiny_submit(engine, &slot, 1));
     for (size_t i = 0; i < greedy; i++)
         if (argmax[i] != ids[n + i] && !holds(fragile, i))
