@@ -32,7 +32,7 @@ static void arrays_in(const pawl_engine *e, uint64_t i, const pawl_slot *slot)
 {
     unsigned long long at = i;
     uint32_t words = (e->info.vocab_size + 31u) / 32;
-    CHECKED_THAT(e->c, !slot->allow || slot->allow_stride >= words, "arrays have their counts",
+    CHECKED_THAT(e->c, !slot->allow || !slot->n_draft || slot->allow_stride >= words, "arrays have their counts",
                  "slot %llu: rows of a mask %llu words apart, the vocabulary needs %u", at,
                  (unsigned long long)slot->allow_stride, words);
     CHECKED_THAT(e->c, !slot->n_adapters || (slot->adapters && slot->adapter_scales),
@@ -67,8 +67,8 @@ void checked_slot_in(const pawl_engine *e, uint64_t i, const pawl_slot *slot)
     CHECKED_THAT(e->c, slot->n_draft <= slot->n_tokens && slot->n_draft <= e->info.max_draft,
                  "a slot's draft fits", "slot %llu: %u of %llu tokens, max_draft %u", at,
                  slot->n_draft, (unsigned long long)slot->n_tokens, e->info.max_draft);
-    CHECKED_THAT(e->c, !(slot->flags & PAWL_SLOT_SAMPLE) || (slot->sampling && slot->out_tokens),
-                 "a slot that samples says how and has room", "slot %llu", at);
+    CHECKED_THAT(e->c, !(slot->flags & PAWL_SLOT_SAMPLE) || slot->out_tokens,
+                 "a slot has the room that it counts", "slot %llu samples to NULL", at);
     CHECKED_THAT(e->c, (slot->top || !slot->n_top) && (slot->proposed || !slot->n_proposed),
                  "a slot has the room that it counts", "slot %llu: %u tops, %u proposals", at,
                  slot->n_top, slot->n_proposed);

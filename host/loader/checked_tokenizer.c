@@ -98,8 +98,8 @@ static pawl_status encode(const pawl_tokenizer *t, const pawl_segment *segments,
     if (!own)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to check encode()");
     own[room] = GUARD;
-    pawl_status status = t->api->encode(t->real, segments, n_segments, room ? own : NULL, room,
-                                        &count, checked_error_begin(&shield, error));
+    pawl_status status = t->api->encode(t->real, segments, n_segments, own, room, &count,
+                                        checked_error_begin(&shield, error));
     checked_status(t->c, "encode", status, &shield);
     CHECKED_THAT(t->c, own[room] == GUARD, "encode() writes at most `room` tokens",
                  "it wrote behind %llu", (unsigned long long)room);

@@ -18,6 +18,7 @@
 #include "loader/library.h"
 #include "loader/manifest.h"
 #include "loader/probe.h"
+#include "loader/quarantine.h"
 #include "loader/search.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ typedef struct entry {
     manifest manifest;
     char *path; /* of the manifest        */
     char *library_path;
-    char reason[400];
+    char reason[600];
     library loaded;
     checked *checked; /* in front of its tables, in a build with PAWL_CHECK; or NULL */
 } entry;
@@ -196,8 +197,32 @@ static void add_entry(registry *r, search_hit *hit)
 
 /* ---- probing ---- */
 
-static void judge(entry *e, const probe_task *task)
+/* A file whose probe died is not probed again; then the entry is refused. */
+static bool is_quarantined(entry *e, const quarantine *q)
 {
+    char hex[DIGEST_HEX_SIZE];
+    if (quarantine_is_empty(q) || digest_file(e->library_path, hex, NULL))
+        return false;
+    const char *reason = quarantine_reason(q, hex);
+    if (reason)
+        refuse(e,
+               "%.300s; it is in quarantine, since the file has not changed: `pawl plugin release "
+               "%.128s` has it tried again",
+               reason, e->manifest.id);
+    return reason != NULL;
+}
+
+static void put_in_quarantine(const entry *e, quarantine *q, const char *reason)
+{
+    char hex[DIGEST_HEX_SIZE];
+    if (q && !digest_file(e->library_path, hex, NULL))
+        quarantine_add(q, hex, e->manifest.id, e->library_path, reason);
+}
+
+static void judge(entry *e, const probe_task *task, quarantine *q)
+{
+    if (task->died)
+        put_in_quarantine(e, q, task->reason);
     if (!task->usable)
         refuse(e, "%s", task->reason);
     else if (strcmp(task->id, e->manifest.id) != 0)
@@ -215,10 +240,11 @@ static pawl_status probe_listed(registry *r, pawl_error *error)
 {
     probe_task *tasks = calloc(r->count + 1, sizeof *tasks);
     entry **owners = calloc(r->count + 1, sizeof *owners);
+    quarantine *q = quarantine_open();
     size_t n = 0;
     for (size_t i = 0; tasks && owners && i < r->count; i++) {
         entry *e = &r->entries[i];
-        if (e->shown.state != REGISTRY_LISTED)
+        if (e->shown.state != REGISTRY_LISTED || is_quarantined(e, q))
             continue;
         owners[n] = e;
         tasks[n++] = (probe_task){.library = e->library_path, .interfaces = e->manifest.interfaces};
@@ -226,7 +252,8 @@ static pawl_status probe_listed(registry *r, pawl_error *error)
     if (tasks && owners)
         probe_run(tasks, n, PROBE_LIMIT_MS);
     for (size_t i = 0; i < n; i++)
-        judge(owners[i], &tasks[i]);
+        judge(owners[i], &tasks[i], q);
+    quarantine_close(q);
     bool done = tasks && owners;
     free(tasks);
     free(owners);

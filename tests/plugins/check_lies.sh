@@ -3,6 +3,8 @@
 # nothing of the same plugin when it tells none.
 #
 # Usage: check_lies.sh PAWL LIAR.so
+#
+# SPDX-License-Identifier: Apache-2.0
 set -u
 pawl=$1
 liar=$2
