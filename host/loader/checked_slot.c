@@ -32,7 +32,8 @@ static void arrays_in(const pawl_engine *e, uint64_t i, const pawl_slot *slot)
 {
     unsigned long long at = i;
     uint32_t words = (e->info.vocab_size + 31u) / 32;
-    CHECKED_THAT(e->c, !slot->allow || !slot->n_draft || slot->allow_stride >= words, "arrays have their counts",
+    CHECKED_THAT(e->c, !slot->allow || !slot->n_draft || slot->allow_stride >= words,
+                 "arrays have their counts",
                  "slot %llu: rows of a mask %llu words apart, the vocabulary needs %u", at,
                  (unsigned long long)slot->allow_stride, words);
     CHECKED_THAT(e->c, !slot->n_adapters || (slot->adapters && slot->adapter_scales),
