@@ -20,10 +20,19 @@
 #define M CHECK_RUN
 #define N_HELPERS 3
 #define ROUNDS 6
+#define LIMIT_MS 5000 /* of waiting for the other threads    */
+#define STORM_MS 500  /* or until some passes were cancelled */
 
 static pawl_bytes bytes_of(const char *text)
 {
     return (pawl_bytes){text, strlen(text)};
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static bool stopped(atomic_bool *stop)
@@ -114,7 +123,7 @@ typedef struct helper {
     check *c;
     atomic_bool *stop;
     bool (*look)(struct helper *h); /* true: the answer is as it should be */
-    uint64_t calls;                 /* out                                 */
+    atomic_ulong calls;             /* out                                 */
     uint64_t wrong;                 /* out                                 */
     uint64_t expect;                /* of the answer                       */
     pthread_t thread;
@@ -126,7 +135,7 @@ static void *help(void *arg)
     const struct timespec pause = {0, 200000};
     while (!stopped(h->stop)) {
         h->wrong += !h->look(h);
-        h->calls++;
+        atomic_fetch_add_explicit(&h->calls, 1, memory_order_relaxed);
         nanosleep(&pause, NULL);
     }
     return NULL;
@@ -147,6 +156,20 @@ static void stop(helper *helpers, int n)
         atomic_store_explicit(helpers[0].stop, true, memory_order_relaxed);
     for (int i = 0; i < n; i++)
         pthread_join(helpers[i].thread, NULL);
+}
+
+static uint64_t calls_of(helper *h)
+{
+    return atomic_load_explicit(&h->calls, memory_order_relaxed);
+}
+
+/* Each has asked a few times. */
+static bool all_called(helper *helpers, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (calls_of(&helpers[i]) < ROUNDS)
+            return false;
+    return true;
 }
 
 static bool look_capacity(helper *h)
@@ -217,7 +240,9 @@ static enum check_verdict any(check *c)
         helpers[2].expect = encode_hash(c);
     enum check_verdict verdict = CHECK_PASS;
     int n = start(helpers, tokenizer ? 3 : 2);
-    for (int i = 0; i < ROUNDS && verdict == CHECK_PASS; i++) {
+    int64_t limit = now_ms() + LIMIT_MS;
+    for (bool enough = false; !enough && verdict == CHECK_PASS;) {
+        enough = all_called(helpers, n) || now_ms() > limit; /* a round more, then */
         verdict = check_fresh(c, 22, prompt, out);
         if (verdict == CHECK_PASS)
             verdict = check_same(c, "while others ask", expect, out, M);
@@ -228,7 +253,7 @@ static enum check_verdict any(check *c)
                                         "encode() and piece()"};
     for (int i = 0; i < n; i++)
         CHECK_THAT(c, helpers[i].wrong == 0, "%s gave other answers %llu times of %llu", names[i],
-                   (unsigned long long)helpers[i].wrong, (unsigned long long)helpers[i].calls);
+                   (unsigned long long)helpers[i].wrong, (unsigned long long)calls_of(&helpers[i]));
     return CHECK_PASS;
 }
 
@@ -237,7 +262,7 @@ static enum check_verdict any(check *c)
 /* At uneven times, so that some passes end before it comes. */
 static bool look_cancel(helper *h)
 {
-    const struct timespec pause = {0, (long)(h->calls * 7 % 16) * 1000000};
+    const struct timespec pause = {0, (long)(calls_of(h) * 7 % 16) * 1000000};
     nanosleep(&pause, NULL);
     h->c->engine_api->cancel(h->c->engine);
     return true;
@@ -249,7 +274,8 @@ static enum check_verdict storm(check *c, pawl_sequence *sequence, const int32_t
 {
     int done = 0;
     check_step step = {.sequence = sequence, .tokens = prompt, .n = N};
-    for (int i = 0; i < 200 && (done < 3 || *cancelled < 3); i++) {
+    int64_t limit = now_ms() + STORM_MS;
+    while ((done < 3 || *cancelled < 3) && now_ms() < limit) {
         uint64_t before = c->engine_api->length(sequence);
         pawl_status status = check_pass(c, &step, 1, NULL);
         status = status ? status : step.status;
@@ -355,7 +381,7 @@ static enum check_verdict all_look(check *c, bool (*look)(helper *h), uint64_t e
     stop(helpers, n);
     uint64_t calls = 0, wrong = 0;
     for (int i = 0; i < n; i++) {
-        calls += helpers[i].calls;
+        calls += calls_of(&helpers[i]);
         wrong += helpers[i].wrong;
     }
     CHECK_THAT(c, wrong == 0, "%llu answers of %llu are others", (unsigned long long)wrong,
