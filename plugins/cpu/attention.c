@@ -51,6 +51,9 @@ static void locate_span(const forward_pass *pass, const batch *b, uint32_t s, ke
         span->keys[i] = kv_keys(pass->pool, b->pages[index], b->layer, b->kv_head);
         span->values[i] = kv_values(pass->pool, b->pages[index], b->layer, b->kv_head);
     }
+    uint32_t next = (s + 1) * KERNELS_SPAN_PAGES;
+    if (next <= last)
+        span->ahead = kv_keys(pass->pool, b->pages[next], b->layer, b->kv_head);
 }
 
 static void run_batch(const forward_pass *pass, const batch *b, const forward_worker *scratch)
