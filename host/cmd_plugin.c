@@ -49,7 +49,11 @@ static void help(FILE *to)
 {
     fputs(usage, to);
     for (size_t i = 0; check_group_name(i); i++)
-        fprintf(to, "%s%s", i ? ", " : "", check_group_name(i));
+        fprintf(to, "%s%s",
+                i == 0  ? ""
+                : i % 6 ? ", "
+                        : ",\n                      ",
+                check_group_name(i));
     fputs("\n  --time-limit N      seconds for each group (120)\n"
           "  --json              one JSON array instead of lines\n",
           to);
