@@ -49,7 +49,7 @@ def run(script, target=server, python=sys.executable, **settings):
     for name, why in skipped.items():
         print(f"SKIP {script} {name}: {why}")
     environment = {**os.environ, "BASE_URL": target.base_url, "API_KEY": "any", "MODEL": "smollm2",
-                   "SKIP": ",".join(skipped), "CASE_TIMEOUT": str(55 * SLOWNESS), **settings}
+                   "ONLY": "", "SKIP": ",".join(skipped), "CASE_TIMEOUT": str(55 * SLOWNESS), **settings}
     got = subprocess.run([python, HERE / "clients" / script], env=environment, capture_output=True, text=True)
     print("".join(f"    {line}\n" for line in got.stdout.splitlines()), end="")
     failed = re.findall(r"^FAIL (.*)$", got.stdout, re.M)
