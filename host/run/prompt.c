@@ -253,13 +253,18 @@ static bool build_raw(const run_request *request, run_prompt *prompt, run_refusa
            run_refuse(refusal, RUN_REFUSED_INPUT, "input", "the prompt is empty; give it a text");
 }
 
+static bool is_raw(const run_request *request)
+{
+    return request->raw_text || request->raw_tokens;
+}
+
 static bool refuse_length(const run_request *request, uint64_t n_tokens, run_refusal *refusal)
 {
     unsigned long long room = request->model->info.context_limit;
     return run_refuse(refusal, RUN_REFUSED_TOO_LONG, "input",
-                      "This model's maximum context length is %llu tokens. However, your messages "
-                      "resulted in %llu tokens in the prompt, and a reply needs at least 1 more.",
-                      room, (unsigned long long)n_tokens);
+                      "This model's maximum context length is %llu tokens. However, your %s "
+                      "resulted in %llu tokens, and a reply needs at least 1 more.",
+                      room, is_raw(request) ? "prompt" : "messages", (unsigned long long)n_tokens);
 }
 
 /* limit: of the tokens. */
@@ -285,9 +290,8 @@ static bool build(run_runtime *runtime, const run_request *request, uint64_t lim
                   run_prompt *prompt, run_refusal *refusal)
 {
     *prompt = (run_prompt){0};
-    bool raw = request->raw_text || request->raw_tokens;
-    bool ok = raw ? build_raw(request, prompt, refusal)
-                  : build_chat(runtime, request, limit, prompt, refusal);
+    bool ok = is_raw(request) ? build_raw(request, prompt, refusal)
+                              : build_chat(runtime, request, limit, prompt, refusal);
     if (ok && prompt->n_tokens > limit)
         ok = refuse_length(request, prompt->n_tokens, refusal);
     if (!ok)
