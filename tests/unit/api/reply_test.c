@@ -292,8 +292,8 @@ static void give_choices(bench *b)
     give_item(b, 0, RUN_ITEM_MESSAGE, "a", "");
     give(b, new_event(RUN_IN_PROGRESS, 1));
     give_item(b, 1, RUN_ITEM_MESSAGE, "b", "");
-    give_end(b, RUN_CHOICE_END, 1, "stop");
-    give_end(b, RUN_END, 0, "length");
+    give_end(b, RUN_CHOICE_END, 0, "length");
+    give_end(b, RUN_END, 1, "stop");
 }
 
 static void test_choices(void **state)
