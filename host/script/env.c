@@ -13,17 +13,30 @@
 #include <lualib.h>
 #include <string.h>
 
+#define MAX_PROTECTED 150
+
 /* The key of the table of shadows in the registry; only its address matters. */
 static const char shadows_key = 's';
 
 /* ------------------------------------------------------------- pcall, xpcall */
 
+/* Lua unwinds a coroutine from pcall to pcall and walks over the whole stack at each, so
+ * a hundred thousand of them within each other would take minutes to end. */
+static void enter_protected(lua_State *L)
+{
+    sandbox *s = sandbox_of(L);
+    if (s->protected >= MAX_PROTECTED)
+        luaL_error(L, "more than %d pcalls within each other", MAX_PROTECTED);
+    s->protected ++;
+}
+
 /* extra: values on the stack that are no results. */
 static int protected_done(lua_State *L, int status, lua_KContext extra)
 {
+    sandbox_of(L)->protected --;
     if (status == LUA_OK || status == LUA_YIELD)
         return lua_gettop(L) - (int)extra;
-    sandbox_caught(L);
+    sandbox_caught(L, status);
     lua_pushboolean(L, 0);
     lua_insert(L, -2);
     return 2;
@@ -32,6 +45,7 @@ static int protected_done(lua_State *L, int status, lua_KContext extra)
 static int guarded_pcall(lua_State *L)
 {
     luaL_checkany(L, 1);
+    enter_protected(L);
     lua_pushboolean(L, 1);
     lua_insert(L, 1);
     int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, protected_done);
@@ -41,7 +55,7 @@ static int guarded_pcall(lua_State *L)
 /* Upvalue 1: the script's handler, which sees no error that ends the script. */
 static int on_error(lua_State *L)
 {
-    if (sandbox_must_die(sandbox_of(L)))
+    if (sandbox_must_die(sandbox_of(L), LUA_ERRRUN))
         return 1;
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
@@ -53,6 +67,7 @@ static int guarded_xpcall(lua_State *L)
 {
     int n_arguments = lua_gettop(L) - 2;
     luaL_checktype(L, 2, LUA_TFUNCTION);
+    enter_protected(L);
     lua_pushvalue(L, 2);
     lua_pushcclosure(L, on_error, 1);
     lua_replace(L, 2); /* function, handler, arguments… */

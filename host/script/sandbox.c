@@ -96,17 +96,18 @@ void sandbox_spend(lua_State *L, uint64_t units)
         check(L, s);
 }
 
-bool sandbox_must_die(sandbox *s)
+bool sandbox_must_die(sandbox *s, int status)
 {
-    if (s->refused)
+    /* Lua's own buffers turn a refused block into a common error. */
+    if (status == LUA_ERRMEM || s->refused)
         kill_script(s, SCRIPT_MEMORY);
     return s->killed != SCRIPT_DONE;
 }
 
-void sandbox_caught(lua_State *L)
+void sandbox_caught(lua_State *L, int status)
 {
     sandbox *s = sandbox_of(L);
-    if (sandbox_must_die(s))
+    if (sandbox_must_die(s, status))
         die(L, s);
 }
 

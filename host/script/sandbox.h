@@ -37,6 +37,7 @@ typedef struct sandbox {
     uint64_t unchecked; /* units since budgets were compared               */
     int64_t begun_ns;
     int64_t deadline_ns; /* INT64_MAX: none                                 */
+    int protected;       /* pcalls within each other in the running task         */
     int interval;        /* instructions between two calls of the hook      */
 } sandbox;
 
@@ -58,9 +59,9 @@ bool sandbox_alive(sandbox *s);
 
 /* Called by whoever caught an error: raises again when the script is killed, or is now,
  * because memory had run out. */
-void sandbox_caught(lua_State *L);
+void sandbox_caught(lua_State *L, int status);
 /* The same without raising: the error may not be given to the script. */
-bool sandbox_must_die(sandbox *s);
+bool sandbox_must_die(sandbox *s, int status);
 
 /* The host keeps bytes for the script, and gives them up. Taking may raise. */
 void sandbox_claim(lua_State *L, size_t bytes);

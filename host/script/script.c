@@ -134,9 +134,10 @@ static void run(script *s, script_result *result)
     char text[MAX_MESSAGE];
     lua_pushcfunction(L, body); /* neither this nor the next takes memory */
     lua_pushlightuserdata(L, result);
-    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+    int status = lua_pcall(L, 1, 0, 0);
+    if (status == LUA_OK)
         return;
-    if (sandbox_must_die(&s->box)) {
+    if (sandbox_must_die(&s->box, status)) {
         result->end = s->box.killed;
         describe_budget(s, text, sizeof text);
     } else {

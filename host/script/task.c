@@ -201,9 +201,11 @@ static bool resume(lua_State *L, task *t, int *n)
     t->map = NULL;
     s->tasks.current = t;
     s->box.spent += RESUME_UNITS;
+    s->box.protected = t->protected;
     sandbox_enter(&s->box, co);
     int status = lua_resume(co, L, n_arguments, n);
     s->box.running = NULL;
+    t->protected = s->box.protected;
     if (status == LUA_YIELD) {
         lua_pop(co, *n);
         return false;
@@ -211,7 +213,7 @@ static bool resume(lua_State *L, task *t, int *n)
     bool failed = status != LUA_OK;
     if (failed)
         lua_xmove(co, L, 1);
-    if (failed && (!t->member_of || sandbox_must_die(&s->box)))
+    if (failed && (sandbox_must_die(&s->box, status) || !t->member_of))
         end_with_error(L, co);
     if (!t->member_of) {
         luaL_checkstack(L, *n + 1, "too many results");

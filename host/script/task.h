@@ -21,6 +21,7 @@ typedef struct task_map task_map;
 
 typedef struct task {
     lua_State *co;       /* NULL: the slot is free                             */
+    int protected;       /* sandbox.protected of it while it does not run       */
     int n_arguments;     /* on its stack, for the first resume                 */
     call *waiting;       /* for this call, which is a session's, or NULL       */
     int64_t deadline_ns; /* when the call is cancelled; INT64_MAX: never       */
