@@ -19,10 +19,10 @@
 
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 #define UNHURRIED 20 /* a sanitizer makes our C slow, not Lua's */
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer)
 #define UNHURRIED 20
 #endif
 #endif
