@@ -139,7 +139,8 @@ int cmd_serve(int argc, char **argv)
         .options = option_table,
         .parser = parse_option,
         .children = children,
-        .doc = "Serve models over WebSocket and HTTP (OpenAI Responses dialect) on loopback.\v"
+        .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
+               "Completions) on loopback.\v"
                "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
                "standard error as JSON lines. SIGTERM and SIGINT end it.",
     };

@@ -22,7 +22,8 @@ static const command commands[] = {
     {"run", "pawl run", cmd_run, "run a pipeline: a Lua file, on models it is given"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
-    {"plugin", "pawl plugin", cmd_plugin, "list plugins; check one against the contract"},
+    {"plugin", "pawl plugin", cmd_plugin,
+     "list plugins; check one against the contract; lift a quarantine"},
 };
 
 static void help(FILE *to)

@@ -282,6 +282,23 @@ static void too_much_source_is_refused(void **state)
     free(text);
 }
 
+static void one_block_has_a_limit(void **state)
+{
+    (void)state;
+    said s;
+    script_config config = a_config("return #('x'):rep(8000000)");
+    config.max_memory = 64u << 20;
+    script_result result = run_config_of(&config, &s);
+    assert_int_equal(result.end, SCRIPT_DONE);
+    forget_said(&s);
+    config.source = "return #('x'):rep(9000000)";
+    result = run_config_of(&config, &s);
+    assert_int_equal(result.end, SCRIPT_MEMORY);
+    assert_non_null(strstr(result.message, "8 MiB"));
+    script_result_clear(&result);
+    forget_said(&s);
+}
+
 static void instructions_are_counted(void **state)
 {
     static const char *const sources[] = {
@@ -332,7 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_attack_ends_in_time),  cmocka_unit_test(compiling_is_in_the_budget),
         cmocka_unit_test(too_much_source_is_refused), cmocka_unit_test(instructions_are_counted),
-        cmocka_unit_test(any_size_of_memory),
+        cmocka_unit_test(any_size_of_memory),         cmocka_unit_test(one_block_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
