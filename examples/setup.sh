@@ -14,7 +14,7 @@ PAWL_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/pawl
 # What building and running Pawl takes, as Debian 12 names it.
 PAWL_BUILD_PACKAGES=(
     gcc libc6-dev cmake make pkg-config
-    libcjson-dev libwebsockets-dev libsqlite3-dev libssl-dev libutf8proc-dev
+    libcjson-dev libwebsockets-dev libsqlite3-dev libssl-dev libutf8proc-dev liblua5.4-dev
 )
 # What fetching the small model takes.
 PAWL_MODEL_PACKAGES=(python3 python3-pip ca-certificates)

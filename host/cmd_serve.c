@@ -11,85 +11,34 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/server.h"
-#include "run/runtime.h"
+#include "open_models.h"
 #include "store/sqlite_store.h"
 
-#include <argp.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_MODELS 32
-#define MAX_FOLDERS 16
-
 typedef struct options {
-    run_model_config models[MAX_MODELS];
-    char *names[MAX_MODELS]; /* copies of NAME in NAME=PATH */
-    size_t n_models;
-    const char *folders[MAX_FOLDERS]; /* --plugin-dir                */
-    size_t n_folders;
+    open_models served;
     const char *listen;
-    const char *data; /* NULL: the default folder    */
-    uint32_t threads;
-    uint64_t context;
-    uint64_t kv_bytes;
-    uint32_t sequences;
-    uint32_t queue;
+    const char *data; /* NULL: the default folder */
     bool verbose;
 } options;
 
-enum option_key { KEY_CONTEXT = 256, KEY_KV, KEY_SEQUENCES, KEY_QUEUE, KEY_PLUGINS };
-
 static const struct argp_option option_table[] = {
-    {"model", 'm', "[NAME=]PATH", 0, "A model file to serve; may be given several times", 0},
     {"listen", 'l', "HOST:PORT", 0,
      "Loopback address to listen on (127.0.0.1:8080; port 0: any free one)", 0},
     {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
-    {"threads", 't', "N", 0, "Threads of the engine (default: its choice)", 0},
-    {"context", KEY_CONTEXT, "TOKENS", 0, "Longest sequence (default: the model's)", 0},
-    {"kv-mb", KEY_KV, "MB", 0, "Memory for attention state per model (default: 1/4 of all)", 0},
-    {"sequences", KEY_SEQUENCES, "N", 0, "Turns that run at once per model (default: 16)", 0},
-    {"queue", KEY_QUEUE, "N", 0, "Turns that may wait per model (default: 256)", 0},
-    {"plugin-dir", KEY_PLUGINS, "DIR", 0, "Search plugins here first; may be repeated", 0},
     {"verbose", 'v', NULL, 0, "Log debug lines too", 0},
     {0},
 };
-
-static uint64_t number(const char *text, uint64_t max, const char *what, struct argp_state *state)
-{
-    char *end = NULL;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || value > max)
-        argp_error(state, "--%s %s: a whole number from 0 to %llu is wanted", what, text,
-                   (unsigned long long)max);
-    return value;
-}
-
-static void add_model(options *o, const char *text, struct argp_state *state)
-{
-    if (o->n_models == MAX_MODELS)
-        argp_error(state, "more than %d models", MAX_MODELS);
-    const char *equals = strchr(text, '='), *slash = strchr(text, '/');
-    run_model_config *model = &o->models[o->n_models];
-    model->path = text;
-    if (equals && (!slash || equals < slash)) {
-        o->names[o->n_models] = strndup(text, (size_t)(equals - text));
-        model->name = o->names[o->n_models];
-        model->path = equals + 1;
-    }
-    if ((model->name && !model->name[0]) || !model->path[0])
-        argp_error(state, "--model %s: [NAME=]PATH is wanted", text);
-    o->n_models++;
-}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     options *o = state->input;
     switch (key) {
-    case 'm':
-        add_model(o, arg, state);
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->served;
         return 0;
     case 'l':
         o->listen = arg;
@@ -97,31 +46,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'd':
         o->data = arg;
         return 0;
-    case 't':
-        o->threads = (uint32_t)number(arg, 1024, "threads", state);
-        return 0;
-    case KEY_CONTEXT:
-        o->context = number(arg, 1u << 30, "context", state);
-        return 0;
-    case KEY_KV:
-        o->kv_bytes = number(arg, 1u << 30, "kv-mb", state) << 20;
-        return 0;
-    case KEY_SEQUENCES:
-        o->sequences = (uint32_t)number(arg, 1024, "sequences", state);
-        return 0;
-    case KEY_QUEUE:
-        o->queue = (uint32_t)number(arg, 1u << 20, "queue", state);
-        return 0;
-    case KEY_PLUGINS:
-        if (o->n_folders == MAX_FOLDERS)
-            argp_error(state, "more than %d plugin folders", MAX_FOLDERS);
-        o->folders[o->n_folders++] = arg;
-        return 0;
     case 'v':
         o->verbose = true;
         return 0;
     case ARGP_KEY_END:
-        if (o->n_models == 0)
+        if (o->served.n_models == 0)
             argp_error(state, "no model; give --model PATH");
         return 0;
     default:
@@ -147,28 +76,6 @@ static pawl_status open_store(const options *o, store **out, pawl_error *error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
     free(fallback);
     return status;
-}
-
-static pawl_status open_runtime(options *o, registry *plugins, run_runtime **runtime,
-                                pawl_error *error)
-{
-    store *kept = NULL;
-    pawl_status status = open_store(o, &kept, error);
-    if (status)
-        return status;
-    for (size_t i = 0; i < o->n_models; i++) {
-        o->models[i].threads = o->threads;
-        o->models[i].max_context = o->context;
-        o->models[i].memory_budget = o->kv_bytes;
-        o->models[i].max_sequences = o->sequences;
-    }
-    run_config config = {.plugins = plugins,
-                         .models = o->models,
-                         .n_models = o->n_models,
-                         .store = kept,
-                         .clock = clock_system(),
-                         .queue_limit = o->queue};
-    return run_open(&config, runtime, error);
 }
 
 /* The signal handler's one way to the loop; set before the handlers are. */
@@ -197,11 +104,15 @@ static void print_address(const char *listen, unsigned port)
     fflush(stdout);
 }
 
-static pawl_status serve(options *o, registry *plugins, pawl_error *error)
+static pawl_status serve(options *o, pawl_error *error)
 {
+    store *kept = NULL;
+    registry *plugins = NULL;
     run_runtime *runtime = NULL;
     net_server *server = NULL;
-    pawl_status status = open_runtime(o, plugins, &runtime, error);
+    pawl_status status = open_store(o, &kept, error);
+    if (!status)
+        status = open_models_open(&o->served, kept, &plugins, &runtime, error);
     if (status)
         return status;
     net_config config = {.listen = o->listen, .runtime = runtime};
@@ -217,31 +128,28 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
     }
     run_close(runtime); /* every END comes before this returns */
     net_close(server);
+    registry_close(plugins);
     return status;
 }
 
 int cmd_serve(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{.argp = &open_models_argp}, {0}};
     static const struct argp parser = {
         .options = option_table,
         .parser = parse_option,
+        .children = children,
         .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
                "Completions) on loopback.\v"
                "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
                "standard error as JSON lines. SIGTERM and SIGINT end it.",
     };
     options o = {.listen = "127.0.0.1:8080"};
-    registry *plugins = NULL;
     pawl_error error = {.struct_size = sizeof error};
     argp_parse(&parser, argc, argv, 0, NULL, &o);
     log_set_level(o.verbose ? PAWL_LOG_DEBUG : PAWL_LOG_INFO);
-    registry_config search = {.folders = o.folders, .n_folders = o.n_folders};
-    pawl_status status = registry_open(&search, &plugins, &error);
-    if (!status)
-        status = serve(&o, plugins, &error);
-    registry_close(plugins);
-    for (size_t i = 0; i < o.n_models; i++)
-        free(o.names[i]);
+    pawl_status status = serve(&o, &error);
+    open_models_clear(&o.served);
     if (status)
         fprintf(stderr, "pawl serve: %s\n", error.message);
     return status ? 1 : 0;
