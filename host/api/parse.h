@@ -27,8 +27,9 @@
 
 typedef struct parse_env {
     const base_clock *clock;
-    run_record *parent; /* from the connection's memory, borrowed, or NULL */
-    void *context;      /* for the functions                               */
+    const run_caller *caller; /* who asks; NULL: RUN_NOBODY                  */
+    run_record *parent;       /* from the connection's memory, borrowed, or NULL */
+    void *context;            /* for the functions                               */
     run_model *(*find_model)(void *context, const char *name); /* NULL: unknown           */
     const char *(*model_name)(void *context, size_t i);        /* NULL: no i-th one       */
     run_record *(*find_record)(void *context, const char *id, bool with_removed); /* a reference */

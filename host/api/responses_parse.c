@@ -207,6 +207,8 @@ run_request *responses_parse(const cJSON *body, const parse_env *env, api_error 
     parse_state state = {body, env, request, error};
     if (request)
         request->echo = cJSON_CreateObject();
+    if (request && env->caller)
+        request->caller = *env->caller;
     if (!request || !request->echo) {
         run_request_free(request);
         api_refuse_memory(error);

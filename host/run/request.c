@@ -14,6 +14,7 @@ run_request *run_request_new(const base_clock *clock)
         return NULL;
     clock_new_id(clock, "resp_", request->id);
     request->created_ms = clock->wall_ms(clock->context);
+    request->caller = RUN_NOBODY;
     request->store = true;
     request->generate = true;
     request->thinking = -1;
