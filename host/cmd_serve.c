@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "net/server.h"
 #include "run/runtime.h"
+#include "serve_network.h"
 #include "store/sqlite_store.h"
 
 #include <argp.h>
@@ -29,6 +30,7 @@ typedef struct options {
     size_t n_models;
     const char *folders[MAX_FOLDERS]; /* --plugin-dir                */
     size_t n_folders;
+    serve_network network;
     const char *listen;
     const char *data; /* NULL: the default folder    */
     uint32_t threads;
@@ -44,7 +46,9 @@ enum option_key { KEY_CONTEXT = 256, KEY_KV, KEY_SEQUENCES, KEY_QUEUE, KEY_PLUGI
 static const struct argp_option option_table[] = {
     {"model", 'm', "[NAME=]PATH", 0, "A model file to serve; may be given several times", 0},
     {"listen", 'l', "HOST:PORT", 0,
-     "Loopback address to listen on (127.0.0.1:8080; port 0: any free one)", 0},
+     "Address to listen on (127.0.0.1:8080; port 0: any free one); others than loopback need a "
+     "key",
+     0},
     {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
     {"threads", 't', "N", 0, "Threads of the engine (default: its choice)", 0},
     {"context", KEY_CONTEXT, "TOKENS", 0, "Longest sequence (default: the model's)", 0},
@@ -88,6 +92,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->network;
+        return 0;
     case 'm':
         add_model(o, arg, state);
         return 0;
@@ -195,12 +202,14 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
     pawl_status status = open_runtime(o, plugins, &runtime, error);
     if (status)
         return status;
-    net_config config = {.listen = o->listen, .runtime = runtime};
+    net_config config = o->network.config;
+    config.listen = o->listen;
+    config.runtime = runtime;
     status = net_open(&config, &server, error);
     if (!status) {
         serving = server;
         handle_signals();
-        printf("listening on http://127.0.0.1:%u/v1\n", (unsigned)net_port(server));
+        printf("listening on %s/v1\n", net_shown_address(server));
         fflush(stdout);
         status = net_serve(server);
         if (status)
@@ -214,10 +223,12 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
 
 int cmd_serve(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&serve_network_argp, 0, "Network:", 0}, {0}};
     static const struct argp parser = {
         .options = option_table,
+        .children = children,
         .parser = parse_option,
-        .doc = "Serve models over WebSocket and HTTP (OpenAI Responses dialect) on loopback.\v"
+        .doc = "Serve models over WebSocket and HTTP (OpenAI Responses dialect).\v"
                "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
                "standard error as JSON lines. SIGTERM and SIGINT end it.",
     };

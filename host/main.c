@@ -21,6 +21,7 @@ static const command commands[] = {
     {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
+    {"key", "pawl key", cmd_key, "add, list and revoke API keys"},
     {"plugin", "pawl plugin", cmd_plugin, "list plugins; check one against the contract"},
 };
 
