@@ -77,7 +77,7 @@ bool allow_host(const allow_list *list, const char *host)
         if (strcmp(entry, "*") == 0 || strcasecmp(entry, host) == 0)
             return true;
         /* An entry without a port stands for all of them. */
-        if (strncasecmp(entry, host, size) == 0 && host[size] == ':' &&
+        if (strncasecmp(entry, host, size) == 0 && host[size] == ':' && host[size + 1] &&
             strspn(host + size + 1, "0123456789") == strlen(host + size + 1))
             return true;
     }
