@@ -209,6 +209,7 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
     if (!status) {
         serving = server;
         handle_signals();
+        /* The line that scripts wait for; the port is the real one, also for port 0. */
         printf("listening on %s/v1\n", net_shown_address(server));
         fflush(stdout);
         status = net_serve(server);

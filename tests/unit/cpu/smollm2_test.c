@@ -12,20 +12,9 @@
 
 #include <cjson/cJSON.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW 1
-#endif
-#endif
-#ifndef SLOW
-#define SLOW 0
-#endif
-
 /* Sanitizers: a part of the text and two prompts are enough to run every line. */
-#define TEXT_TOKENS (SLOW ? 200 : 100000)
-#define PROMPTS (SLOW ? 2 : 100)
+#define TEXT_TOKENS (TINY_SLOW ? 200 : 100000)
+#define PROMPTS (TINY_SLOW ? 2 : 100)
 
 typedef struct numeric {
     const char *options;

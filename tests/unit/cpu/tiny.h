@@ -27,6 +27,18 @@
 
 #define TINY_LAYERS 3
 
+/* 1 where sanitizers make everything many times slower: do less of the same. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TINY_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TINY_SLOW 1
+#endif
+#endif
+#ifndef TINY_SLOW
+#define TINY_SLOW 0
+#endif
+
 /* What to build; tiny_shape_default() first. */
 typedef struct tiny_shape {
     uint32_t hidden;
