@@ -99,8 +99,8 @@ class Server:
                         "--plugin-dir", TEST_PLUGINS, *args]
         for name, model in models.items():
             self.command += ["--model", f"{name}={self._path_of(name, model)}"]
-        self.environment = {**os.environ, **(env or {})}
-        self.environment.pop("PAWL_API_KEY", None)
+        self.environment = {name: value for name, value in os.environ.items() if name != "PAWL_API_KEY"}
+        self.environment.update(env or {})
         self.process = None
 
     def _path_of(self, name, model):
