@@ -37,7 +37,7 @@ static const struct argp_option option_table[] = {
     {"max-per-address", KEY_ADDRESS, "N", 0,
      "Of them from one client address (a quarter; from loopback all)", 0},
     {"header-timeout", KEY_HEADER, "SECONDS", 0, "For the first request's head (10)", 0},
-    {"body-timeout", KEY_BODY, "SECONDS", 0, "In which 1 KiB of a body or a message must come (20)",
+    {"body-timeout", KEY_BODY, "SECONDS", 0, "In which 1 KiB of a body or a message must come (15)",
      0},
     {"write-timeout", KEY_WRITE, "SECONDS", 0,
      "In which a client must take a byte of what waits for it (30)", 0},

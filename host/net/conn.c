@@ -82,6 +82,11 @@ void conn_want_write(conn *c)
         lws_callback_on_writable(c->wsi);
 }
 
+void conn_cut(conn *c)
+{
+    shutdown(lws_get_socket_fd(c->wsi), SHUT_RDWR);
+}
+
 void conn_kill(conn *c, const char *why)
 {
     if (!c->wsi || c->killed)
@@ -89,6 +94,7 @@ void conn_kill(conn *c, const char *why)
     c->killed = true;
     clear_out(c);
     log_write(PAWL_LOG_WARN, "net", "a connection is closed: %s", why);
+    conn_cut(c);
     lws_set_timeout(c->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC);
 }
 

@@ -123,6 +123,9 @@ void conn_watch(conn *c, lws_usec_t now);
 void conn_inherit(conn *to, peer *from, const run_caller *caller);
 /* Closes soon, whatever is still to be sent. */
 void conn_kill(conn *c, const char *why);
+/* Ends the transport at once; libwebsockets, which closes next, would wait for the client
+ * to agree. */
+void conn_cut(conn *c);
 /* Calls back with LWS_CALLBACK_TIMER after so many seconds, once; 0: not any more. */
 void conn_set_timer(conn *c, int seconds);
 /* Counts bytes of a body that comes in against NET_MAX_BODY_BYTES; false: too many. */

@@ -299,8 +299,11 @@ static int on_timer(http_conn *h)
     case HTTP_LINGER:
         conn_set_timer(&h->base, LINGER_S);
         return moved && ++h->restless < LINGER_ROUNDS ? 0 : -1;
+    case HTTP_IDLE:
+        conn_cut(&h->base);
+        return -1;
     default:
-        return h->phase == HTTP_IDLE ? -1 : 0;
+        return 0;
     }
 }
 

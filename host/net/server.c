@@ -17,10 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #define STOP_S 10                     /* for all connections to end           */
 #define SPARE_CONNECTIONS 64          /* over the maximum: these get a 503    */
 #define SPARE_PER_ADDRESS 8           /* likewise of one client: a 429        */
+#define SEND_BUFFER (256 << 10)       /* of the kernel: so that who does not read shows */
 #define MAX_MESSAGE ((size_t)1 << 30) /* of scratch; events are far smaller   */
 
 /* -------------------------------------------------------------------- the loop ---- */
@@ -46,7 +48,9 @@ static int on_connect(net_server *server, struct lws *wsi)
     conn *c = http_open(server, wsi);
     if (!c)
         return -1;
-    c->peer = peers_join(&server->peers, lws_get_socket_fd(wsi));
+    int buffer = SEND_BUFFER, fd = lws_get_socket_fd(wsi);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+    c->peer = peers_join(&server->peers, fd);
     lws_set_opaque_user_data(wsi, c);
     server->n_conns++;
     return 0;
@@ -118,10 +122,11 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
 /* --------------------------------------------------------------------- opening ---- */
 
 /* What libwebsockets calls an error is mostly a client's. */
+/* Its warnings are about what clients do, who could fill the log with them. */
 static void log_line(int level, const char *line)
 {
-    (void)level;
-    log_write(PAWL_LOG_WARN, "net", "lws: %.*s", (int)strcspn(line, "\r\n"), line);
+    log_write(level == LLL_ERR ? PAWL_LOG_ERROR : PAWL_LOG_DEBUG, "net", "lws: %.*s",
+              (int)strcspn(line, "\r\n"), line);
 }
 
 static int seconds_or(uint32_t given, int otherwise)
@@ -153,7 +158,7 @@ static void configure(net_server *server, const net_config *config)
     server->comment_interval = seconds_or(config->comment_interval, 15);
     server->idle_timeout = seconds_or(config->idle_timeout, 120);
     server->header_timeout = seconds_or(config->header_timeout, 10);
-    server->body_timeout = seconds_or(config->body_timeout, 20);
+    server->body_timeout = seconds_or(config->body_timeout, 15);
     server->write_timeout = seconds_or(config->write_timeout, 30);
     server->loopback_counts = config->max_per_address > 0;
     server->max_per_address =
@@ -202,7 +207,7 @@ static pawl_status listen_on(net_server *server, const net_config *config,
     info.uid = -1;
     info.user = server;
     /* Of bodies and closing; conn_watch() comes before it, with words. */
-    info.timeout_secs = 2 * (unsigned)server->body_timeout + 5;
+    info.timeout_secs = (unsigned)server->body_timeout + 5;
     info.pt_serv_buf_size = 65536;
     info.max_http_header_data = 16384;
     lws_set_log_level(LLL_ERR | LLL_WARN, log_line);

@@ -32,7 +32,7 @@ typedef struct net_config {
     uint32_t comment_interval;  /* 0: 15, between bytes of an event stream               */
     uint32_t idle_timeout;      /* 0: 120, for an HTTP connection between requests       */
     uint32_t header_timeout;    /* 0: 10, from a connection to its first whole head      */
-    uint32_t body_timeout;      /* 0: 20, in which 1 KiB of a body or a message must come */
+    uint32_t body_timeout;      /* 0: 15, in which 1 KiB of a body or a message must come */
     uint32_t write_timeout;     /* 0: 30, in which a client must take a byte of what waits */
     uint32_t max_per_address;   /* connections of one client; 0: a quarter of all, and
                                  * from loopback all                                     */
