@@ -229,7 +229,8 @@ int cmd_serve(int argc, char **argv)
         .options = option_table,
         .children = children,
         .parser = parse_option,
-        .doc = "Serve models over WebSocket and HTTP (OpenAI Responses dialect).\v"
+        .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
+               "Completions).\v"
                "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
                "standard error as JSON lines. SIGTERM and SIGINT end it.",
     };

@@ -22,7 +22,8 @@ static const command commands[] = {
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
     {"key", "pawl key", cmd_key, "add, list and revoke API keys"},
-    {"plugin", "pawl plugin", cmd_plugin, "list plugins; check one against the contract"},
+    {"plugin", "pawl plugin", cmd_plugin,
+     "list plugins; check one against the contract; lift a quarantine"},
 };
 
 static void help(FILE *to)

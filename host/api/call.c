@@ -122,8 +122,8 @@ run_record *api_call_record(api_call *call)
 
 void api_call_cancel(api_call *call)
 {
-    if (call->turn)
-        run_cancel(call->turn);
+    for (size_t i = 0; i < call->n_turns; i++)
+        run_cancel(call->turns[i]);
 }
 
 void api_call_free(api_call *call)
@@ -132,7 +132,8 @@ void api_call_free(api_call *call)
         return;
     if (call->dialect)
         call->dialect->close(call->state);
-    run_turn_release(call->turn);
+    for (size_t i = 0; i < call->n_turns; i++)
+        run_turn_release(call->turns[i]);
     run_record_release(call->record);
     buf_clear(&call->body);
     free(call);

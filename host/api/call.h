@@ -27,11 +27,12 @@ struct api_call {
     int status;
     int retry_after;
     buf body;
-    char id[CLOCK_ID_SIZE];      /* "" none                            */
-    const call_dialect *dialect; /* NULL: a reply                      */
-    void *state;                 /* the dialect's                      */
-    run_turn *turn;              /* NULL: nothing that can be cancelled */
-    run_record *record;          /* after END                          */
+    char id[CLOCK_ID_SIZE];           /* "" none                            */
+    const call_dialect *dialect;      /* NULL: a reply                      */
+    void *state;                      /* the dialect's                      */
+    run_turn *turns[RUN_MAX_CHOICES]; /* n_turns that can be cancelled      */
+    size_t n_turns;
+    run_record *record; /* after END                          */
     bool done;
 };
 

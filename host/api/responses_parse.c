@@ -50,7 +50,7 @@ bool parse_refuse_model(const parse_env *env, const char *name, api_error *error
                       *known ? known : "none");
 }
 
-static bool parse_model(parse_state *s)
+bool parse_model(parse_state *s)
 {
     const char *name = NULL;
     if (!field_text(s->body, "", "model", SIZE_MAX, &name, s->error))
@@ -201,14 +201,20 @@ static bool parse_switches(parse_state *s)
            echo_text(s, "truncation", truncation);
 }
 
-run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
+run_request *parse_new_request(const parse_env *env)
 {
     run_request *request = run_request_new(env->clock);
-    parse_state state = {body, env, request, error};
-    if (request)
-        request->echo = cJSON_CreateObject();
     if (request && env->caller)
         request->caller = *env->caller;
+    return request;
+}
+
+run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
+{
+    run_request *request = parse_new_request(env);
+    parse_state state = {.body = body, .env = env, .request = request, .error = error};
+    if (request)
+        request->echo = cJSON_CreateObject();
     if (!request || !request->echo) {
         run_request_free(request);
         api_refuse_memory(error);
