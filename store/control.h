@@ -17,8 +17,9 @@
 
 #include "store/store.h"
 
-#include <cjson/cJSON.h>
 #include <sys/un.h>
+
+#include "base/json.h"
 
 typedef struct control control;
 
