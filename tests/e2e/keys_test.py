@@ -241,6 +241,22 @@ def tenants_see_their_own():
 
 
 @case
+def tenants_do_not_see_each_others_cache():
+    """cached_tokens would tell one tenant what another has asked."""
+    with Server(SCRIPT) as server:
+        alice, bob = add(server, "--name", "alice"), add(server, "--name", "bob")
+        text = "A secret plan of many words, which nobody else is to know, begins with the word perhaps."
+
+        def cached(secret):
+            return create(server, secret, input=text)["usage"]["input_tokens_details"]["cached_tokens"]
+
+        equal(cached(alice), 0, "tokens cached at first")
+        need(cached(alice) > 16, "nothing is cached of one's own")
+        equal(cached(bob), 0, "tokens cached of another tenant's")
+        need(cached(bob) > 16, "nothing is cached of one's own")
+
+
+@case
 def clients_that_people_use():
     with Server(SCRIPT, env={"PAWL_API_KEY": FIXED}) as server:
         scripts = pathlib.Path(__file__).parent / "clients"
