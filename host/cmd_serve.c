@@ -11,7 +11,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/server.h"
+<<<<<<< HEAD
 #include "open_models.h"
+=======
+#include "run/runtime.h"
+#include "serve_network.h"
+>>>>>>> keys
 #include "store/sqlite_store.h"
 
 #include <signal.h>
@@ -19,7 +24,16 @@
 #include <string.h>
 
 typedef struct options {
+<<<<<<< HEAD
     open_models served;
+=======
+    run_model_config models[MAX_MODELS];
+    char *names[MAX_MODELS]; /* copies of NAME in NAME=PATH */
+    size_t n_models;
+    const char *folders[MAX_FOLDERS]; /* --plugin-dir                */
+    size_t n_folders;
+    serve_network network;
+>>>>>>> keys
     const char *listen;
     const char *data; /* NULL: the default folder */
     bool verbose;
@@ -27,7 +41,9 @@ typedef struct options {
 
 static const struct argp_option option_table[] = {
     {"listen", 'l', "HOST:PORT", 0,
-     "Loopback address to listen on (127.0.0.1:8080; port 0: any free one)", 0},
+     "Address to listen on (127.0.0.1:8080; port 0: any free one); others than loopback need a "
+     "key",
+     0},
     {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
     {"verbose", 'v', NULL, 0, "Log debug lines too", 0},
     {0},
@@ -38,7 +54,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
+<<<<<<< HEAD
         state->child_inputs[0] = &o->served;
+=======
+        state->child_inputs[0] = &o->network;
+        return 0;
+    case 'm':
+        add_model(o, arg, state);
+>>>>>>> keys
         return 0;
     case 'l':
         o->listen = arg;
@@ -95,6 +118,7 @@ static void handle_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
+<<<<<<< HEAD
 /* The line that scripts wait for; the port is the real one, also for port 0. */
 static void print_address(const char *listen, unsigned port)
 {
@@ -105,6 +129,9 @@ static void print_address(const char *listen, unsigned port)
 }
 
 static pawl_status serve(options *o, pawl_error *error)
+=======
+static pawl_status serve(options *o, registry *plugins, pawl_error *error)
+>>>>>>> keys
 {
     store *kept = NULL;
     registry *plugins = NULL;
@@ -115,12 +142,16 @@ static pawl_status serve(options *o, pawl_error *error)
         status = open_models_open(&o->served, kept, &plugins, &runtime, error);
     if (status)
         return status;
-    net_config config = {.listen = o->listen, .runtime = runtime};
+    net_config config = o->network.config;
+    config.listen = o->listen;
+    config.runtime = runtime;
     status = net_open(&config, &server, error);
     if (!status) {
         serving = server;
         handle_signals();
-        print_address(o->listen, net_port(server));
+        /* The line that scripts wait for; the port is the real one, also for port 0. */
+        printf("listening on %s/v1\n", net_shown_address(server));
+        fflush(stdout);
         status = net_serve(server);
         if (status)
             pawl_fail(error, status, "the network loop failed");
@@ -134,13 +165,18 @@ static pawl_status serve(options *o, pawl_error *error)
 
 int cmd_serve(int argc, char **argv)
 {
+<<<<<<< HEAD
     static const struct argp_child children[] = {{.argp = &open_models_argp}, {0}};
+=======
+    static const struct argp_child children[] = {{&serve_network_argp, 0, "Network:", 0}, {0}};
+>>>>>>> keys
     static const struct argp parser = {
         .options = option_table,
+        .children = children,
         .parser = parse_option,
         .children = children,
         .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
-               "Completions) on loopback.\v"
+               "Completions).\v"
                "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
                "standard error as JSON lines. SIGTERM and SIGINT end it.",
     };

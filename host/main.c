@@ -22,6 +22,7 @@ static const command commands[] = {
     {"run", "pawl run", cmd_run, "run a pipeline: a Lua file, on models it is given"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
+    {"key", "pawl key", cmd_key, "add, list and revoke API keys"},
     {"plugin", "pawl plugin", cmd_plugin,
      "list plugins; check one against the contract; lift a quarantine"},
 };

@@ -41,9 +41,13 @@ pawl_status record_check(const store_response *r, pawl_error *error)
         const char *name, *text;
         size_t max;
     } members[] = {
-        {"model", r->model, RECORD_MAX_NAME},     {"status", r->status, RECORD_MAX_NAME},
-        {"request", r->request, RECORD_MAX_TEXT}, {"input", r->input, RECORD_MAX_TEXT},
-        {"output", r->output, RECORD_MAX_TEXT},   {"result", r->result, RECORD_MAX_TEXT},
+        {"model", r->model, RECORD_MAX_NAME},
+        {"status", r->status, RECORD_MAX_NAME},
+        {"request", r->request, RECORD_MAX_TEXT},
+        {"input", r->input, RECORD_MAX_TEXT},
+        {"output", r->output, RECORD_MAX_TEXT},
+        {"result", r->result, RECORD_MAX_TEXT},
+        {"tenant", r->tenant ? r->tenant : "", RECORD_MAX_TENANT},
     };
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         pawl_status status = check_text(members[i].name, members[i].text, members[i].max, error);
@@ -56,8 +60,9 @@ pawl_status record_check(const store_response *r, pawl_error *error)
 store_response *record_copy(const store_response *r, size_t *size)
 {
     store_response copy = *r;
-    const char **const texts[] = {&copy.id,      &copy.parent_id, &copy.model,  &copy.status,
-                                  &copy.request, &copy.input,     &copy.output, &copy.result};
+    const char **const texts[] = {&copy.id,     &copy.parent_id, &copy.model,
+                                  &copy.status, &copy.request,   &copy.input,
+                                  &copy.output, &copy.result,    &copy.tenant};
     const size_t n_texts = sizeof texts / sizeof texts[0];
     size_t tokens = (size_t)r->n_tokens * sizeof r->tokens[0];
     size_t total = sizeof copy + tokens;

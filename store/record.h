@@ -14,6 +14,7 @@
 
 #define RECORD_MAX_ID 64                     /* bytes of an id                    */
 #define RECORD_MAX_NAME 1024                 /* bytes of model and status         */
+#define RECORD_MAX_TENANT 64                 /* bytes of a tenant                 */
 #define RECORD_MAX_TEXT ((size_t)64 << 20)   /* bytes of each JSON member         */
 #define RECORD_MAX_TOKENS ((size_t)16 << 20) /* tokens of a timeline              */
 

@@ -19,7 +19,7 @@
 #include "schema_sql.h"
 #include "store/record.h"
 
-static const char *const scripts[] = {schema_sql};
+static const char *const scripts[] = {schema_sql, schema_2_sql};
 
 const db_kind responses_kind = {
     .name = "pawl.db",
@@ -30,7 +30,7 @@ const db_kind responses_kind = {
 
 #define COLUMNS                                                                                    \
     "id, parent, removed, n_prompt, created_ms, completed_ms, model, status, request, result, "    \
-    "input, output, tokens"
+    "input, output, tokens, tenant"
 
 /* Places of the columns above. */
 enum {
@@ -46,7 +46,8 @@ enum {
     RESULT,
     INPUT,
     OUTPUT,
-    TOKENS
+    TOKENS,
+    TENANT
 };
 
 pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *error)
@@ -60,7 +61,7 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
         {&made.look, "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
                      "child.parent = response.id) FROM response WHERE id = ?1"},
         {&made.insert, "INSERT INTO response (" COLUMNS ") VALUES "
-                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"},
+                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"},
         {&made.mark, "UPDATE response SET removed = 1 WHERE id = ?1"},
         {&made.delete_1, "DELETE FROM response WHERE id = ?1"},
     };
@@ -241,6 +242,7 @@ pawl_status responses_put(responses *r, const store_response *response, pawl_err
     bind_text(insert, 1 + INPUT, response->input);
     bind_text(insert, 1 + OUTPUT, response->output);
     sqlite3_bind_blob64(insert, 1 + TOKENS, tokens, 4 * response->n_tokens, SQLITE_STATIC);
+    bind_text(insert, 1 + TENANT, response->tenant ? response->tenant : "");
     status = run(r->db, insert, "storing a response", error);
     free(tokens);
     return status;
@@ -288,6 +290,7 @@ static const char *read_row(sqlite3_stmt *row, store_response *out, bool *remove
     out->result = column_text(row, RESULT, RECORD_MAX_TEXT, &bad);
     out->input = column_text(row, INPUT, RECORD_MAX_TEXT, &bad);
     out->output = column_text(row, OUTPUT, RECORD_MAX_TEXT, &bad);
+    out->tenant = column_text(row, TENANT, RECORD_MAX_TENANT, &bad);
     int64_t n_prompt = column_int(row, N_PROMPT, &bad);
     size_t bytes = (size_t)sqlite3_column_bytes(row, TOKENS);
     if (sqlite3_column_type(row, TOKENS) != SQLITE_BLOB || bytes % 4 != 0 ||

@@ -16,16 +16,19 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "store/control.h"
 #include "store/folder.h"
 #include "store/readers.h"
 #include "store/record.h"
 #include "store/writer.h"
 
 typedef struct sqlite_store {
-    store table;     /* what callers hold: first, so that it is this  */
-    int lock;        /* the folder's                                  */
-    readers readers; /* for get()                                     */
-    writer *writer;  /* the store thread                              */
+    store table;      /* what callers hold: first, so that it is this  */
+    int lock;         /* the folder's                                  */
+    readers readers;  /* for get()                                     */
+    writer *writer;   /* the store thread                              */
+    keys keys;        /* all of them, in memory                        */
+    control *control; /* answers other processes; NULL: it cannot      */
 } sqlite_store;
 
 static pawl_status store_put(store *table, const store_response *response, store_done done,
@@ -59,12 +62,50 @@ static void store_close(store *table)
     sqlite_store *s = (sqlite_store *)table;
     if (!s)
         return;
+    control_close(s->control);
     writer_stop(s->writer); /* done()s that it calls may still read */
     readers_close(&s->readers);
     writer_close(s->writer);
+    keys_close(&s->keys);
     folder_close(s->lock);
     free(s);
 }
+
+/* ------------------------------------------------------------------- keys --- */
+
+static pawl_status store_key_add(store *table, const store_key *key, store_done done, void *arg,
+                                 pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    pawl_status status = keys_check(key, error);
+    return status ? status : writer_key_add(s->writer, key, done, arg, error);
+}
+
+static pawl_status store_key_mark(store *table, const char *id, enum store_key_mark mark,
+                                  int64_t when_ms, store_done done, void *arg, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    if (!record_id_ok(id))
+        return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no key of that id");
+    return writer_key_mark(s->writer, id, mark, when_ms, done, arg, error);
+}
+
+static bool store_key_find(store *table, const char *hash, const char *id, store_key *key)
+{
+    return keys_find(&((sqlite_store *)table)->keys, hash, id, key);
+}
+
+static size_t store_key_count(store *table)
+{
+    return keys_count(&((sqlite_store *)table)->keys);
+}
+
+static pawl_status store_key_list(store *table, store_key **list, size_t *n, pawl_error *error)
+{
+    return keys_list(&((sqlite_store *)table)->keys, list, n, error);
+}
+
+/* ---------------------------------------------------------------- opening --- */
 
 static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *error)
 {
@@ -73,7 +114,7 @@ static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *e
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", folder);
     pawl_status status = folder_own_file(path, error);
     if (!status)
-        status = writer_open(path, &s->writer, error);
+        status = writer_open(path, &s->keys, &s->writer, error);
     if (!status) {
         status = readers_open(&s->readers, path, error);
         if (status) {
@@ -95,13 +136,30 @@ pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error
         free(s);
         return status;
     }
-    s->table = (store){store_put, store_get, store_remove, store_close};
-    status = open_parts(s, folder, error);
+    s->table = (store){.put = store_put,
+                       .get = store_get,
+                       .remove = store_remove,
+                       .close = store_close,
+                       .key_add = store_key_add,
+                       .key_mark = store_key_mark,
+                       .key_find = store_key_find,
+                       .key_count = store_key_count,
+                       .key_list = store_key_list};
+    status = keys_open(&s->keys, error);
+    if (!status) {
+        status = open_parts(s, folder, error);
+        if (status)
+            keys_close(&s->keys);
+    }
     if (status) {
         folder_close(s->lock);
         free(s);
         return status;
     }
+    pawl_error why = {.struct_size = sizeof why};
+    if (control_open(folder, &s->table, &s->control, &why) != PAWL_OK)
+        log_write(PAWL_LOG_WARN, "store", "keys cannot be changed while this runs: %s",
+                  why.message);
     log_write(PAWL_LOG_INFO, "store", "%s is open, SQLite %s", folder, sqlite3_libversion());
     *out = &s->table;
     return PAWL_OK;

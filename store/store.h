@@ -1,12 +1,12 @@
 /*
- * store/store.h - what outlives the process: responses and the tree they form.
+ * store/store.h - what outlives the process: responses and the tree they form, and keys.
  *
  * An interface: a store is a table of functions and its own state, so that the
  * embedded SQLite store (sqlite_store.h) can be joined by a shared one. The same
  * contract tests run on every implementation.
  *
- * Writes are asynchronous. put and remove copy what they need and queue it; the
- * store's own thread does it and then calls done() from that thread, once, with
+ * Writes are asynchronous. They copy what they need and queue it; the store's own
+ * thread does it and then calls done() from that thread, once, with
  * PAWL_OK only when the write will survive `kill -9` and a power cut. A full
  * queue is PAWL_E_BUSY at once and done() is not called. Reads are synchronous
  * and see every write whose done() was called. All functions are [any]; done()
@@ -18,6 +18,8 @@
 #define STORE_STORE_H
 
 #include <pawl/plugin.h>
+
+#include <stdbool.h>
 
 /* One finished response: an immutable node of the tree. JSON members are texts of
  * the shape that host/api gives them; the store does not look inside. */
@@ -34,8 +36,42 @@ typedef struct store_response {
     const char *result;    /* JSON object: usage, error, incomplete_details      */
     const int32_t *tokens; /* the whole timeline: prompt, then what was generated */
     uint64_t n_tokens;
-    uint64_t n_prompt; /* how many of them are the prompt                    */
+    uint64_t n_prompt;  /* how many of them are the prompt                    */
+    const char *tenant; /* whose it is, up to 64 bytes; NULL is ""            */
 } store_response;
+
+#define STORE_MAX_KEYS 4096    /* rows, revoked ones too                     */
+#define STORE_KEY_ID_SIZE 24   /* with NUL, like those below                 */
+#define STORE_KEY_HASH_SIZE 65 /* SHA-256 in lower-case hex                  */
+#define STORE_KEY_HINT_SIZE 16 /* the secret's first characters              */
+#define STORE_KEY_NAME_SIZE 65 /* of name and tenant                         */
+
+/* What a key allows; bits. */
+enum store_scope {
+    STORE_SCOPE_INFERENCE = 1, /* models, and what the key's tenant has stored */
+    STORE_SCOPE_METRICS = 2,   /* /metrics                                     */
+    STORE_SCOPE_ADMIN = 4,     /* DELETE, and all of the above                 */
+    STORE_SCOPES_ALL = 7
+};
+
+/* A key, without its secret, which nobody keeps. All times are of the wall clock. */
+typedef struct store_key {
+    char id[STORE_KEY_ID_SIZE];       /* "key_…"                                      */
+    char hash[STORE_KEY_HASH_SIZE];   /* of the secret                                */
+    char hint[STORE_KEY_HINT_SIZE];   /* to recognise it by                           */
+    char name[STORE_KEY_NAME_SIZE];   /* for people and log lines                     */
+    char tenant[STORE_KEY_NAME_SIZE]; /* whose responses it sees and makes          */
+    uint32_t scopes;                  /* of enum store_scope                          */
+    int64_t created_ms;
+    int64_t expires_ms; /* 0: never                                     */
+    int64_t revoked_ms; /* 0: it is not                                 */
+    int64_t used_ms;    /* 0: never                                     */
+} store_key;
+
+enum store_key_mark {
+    STORE_KEY_REVOKED, /* for good; a second time changes nothing */
+    STORE_KEY_USED     /* the latest time stays                   */
+};
 
 typedef void (*store_done)(void *arg, pawl_status status, const pawl_error *error);
 
@@ -64,6 +100,27 @@ struct store {
 
     /* Finishes what is queued, calls the outstanding done()s, ends the thread. */
     void (*close)(store *s);
+
+    /* Adds a key. Refused at once: no id, no hash of 64 hex digits, an empty name or
+     * texts that are not printable, scopes that do not exist (PAWL_E_ARGUMENT).
+     * Through done: id or hash exist (PAWL_E_ARGUMENT), STORE_MAX_KEYS (PAWL_E_LIMIT),
+     * the disk. */
+    pawl_status (*key_add)(store *s, const store_key *key, store_done done, void *arg,
+                           pawl_error *error);
+
+    /* Sets one of a key's times. PAWL_E_NOT_FOUND through done: there is no such key. */
+    pawl_status (*key_mark)(store *s, const char *id, enum store_key_mark mark, int64_t when_ms,
+                            store_done done, void *arg, pawl_error *error);
+
+    /* The key of this hash, revoked or expired too; or of this id, where hash is NULL.
+     * From memory, in a time that does not depend on which it is. False: none. */
+    bool (*key_find)(store *s, const char *hash, const char *id, store_key *key);
+
+    /* How many keys there ever were. From memory. */
+    size_t (*key_count)(store *s);
+
+    /* All keys, oldest first, in one allocation that the caller free()s. */
+    pawl_status (*key_list)(store *s, store_key **keys, size_t *n_keys, pawl_error *error);
 };
 
 #endif /* STORE_STORE_H */

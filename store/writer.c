@@ -44,10 +44,16 @@
 #define EMPTY_PAGES 16384           /* log pages (64 MiB) from which it is emptied   */
 #define IDLE_MS 1000                /* a log that nobody adds to is copied after this */
 
+enum operation_kind { PUT, REMOVE, KEY_ADD, KEY_MARK };
+
 /* One write on its way. */
 typedef struct operation {
-    store_response *put;        /* owned; NULL: this is a removal   */
-    char id[RECORD_MAX_ID + 1]; /* what to remove                   */
+    enum operation_kind kind;
+    store_response *put;        /* of PUT, owned                    */
+    char id[RECORD_MAX_ID + 1]; /* of REMOVE and KEY_MARK           */
+    store_key key;              /* of KEY_ADD                       */
+    enum store_key_mark mark;   /* of KEY_MARK                      */
+    int64_t when_ms;            /* likewise                         */
     size_t size;                /* bytes it counts for              */
     store_done done;            /* may be NULL                      */
     void *arg;                  /* for done                         */
@@ -58,6 +64,7 @@ typedef struct operation {
 struct writer {
     char *path;                 /* of the database                                */
     queue *queue;               /* of operation *                                 */
+    keys *keys;                 /* borrowed: what is committed is learned         */
     atomic_size_t queued_bytes; /* what they and the group under way count for    */
     atomic_bool closing;        /* nothing more is taken                          */
     pthread_t thread;           /* the store thread                               */
@@ -157,14 +164,28 @@ static void fail_all(operation **group, size_t n, pawl_status status, const pawl
     }
 }
 
+static pawl_status apply_one(writer *w, operation *op)
+{
+    switch (op->kind) {
+    case PUT:
+        return responses_put(&w->rows, op->put, &op->error);
+    case REMOVE:
+        return responses_remove(&w->rows, op->id, &op->error);
+    case KEY_ADD:
+        return keys_insert(w->db, &op->key, &op->error);
+    case KEY_MARK:
+        return keys_update(w->db, op->id, op->mark, op->when_ms, &op->error);
+    }
+    return PAWL_E_INTERNAL;
+}
+
 /* Applies one. False: the transaction is lost or can no longer be trusted. */
 static bool apply(writer *w, operation *op)
 {
     op->status = db_exec(w->db, "SAVEPOINT one", &op->error);
     if (op->status)
         return false;
-    op->status = op->put ? responses_put(&w->rows, op->put, &op->error)
-                         : responses_remove(&w->rows, op->id, &op->error);
+    op->status = apply_one(w, op);
     if (op->status == PAWL_E_DEVICE || sqlite3_get_autocommit(w->db))
         return false;
     if (op->status && db_exec(w->db, "ROLLBACK TO one", NULL))
@@ -238,6 +259,10 @@ static void run_group(writer *w, operation **group, size_t n)
 
 static void finish(writer *w, operation *op)
 {
+    if (op->status == PAWL_OK && op->kind == KEY_ADD)
+        keys_learn(w->keys, &op->key);
+    else if (op->status == PAWL_OK && op->kind == KEY_MARK)
+        keys_learn_mark(w->keys, op->id, op->mark, op->when_ms);
     if (op->done)
         op->done(op->arg, op->status, op->status ? &op->error : NULL);
     atomic_fetch_sub(&w->queued_bytes, op->size);
@@ -302,13 +327,14 @@ static void release(writer *w)
     free(w);
 }
 
-pawl_status writer_open(const char *path, writer **out, pawl_error *error)
+pawl_status writer_open(const char *path, keys *known, writer **out, pawl_error *error)
 {
     writer *w = calloc(1, sizeof *w);
     if (!w)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", path);
     atomic_init(&w->queued_bytes, 0);
     atomic_init(&w->closing, false);
+    w->keys = known;
     w->path = strdup(path);
     w->queue = queue_open(WRITER_MAX_QUEUED);
     pawl_status status = PAWL_OK;
@@ -318,7 +344,9 @@ pawl_status writer_open(const char *path, writer **out, pawl_error *error)
         status = connect(w, error);
     if (!status) {
         empty_log(w); /* what a process that was killed has left */
-        status = start_thread(w, error);
+        status = keys_load(known, w->db, error);
+        if (!status)
+            status = start_thread(w, error);
         if (status)
             disconnect(w);
     }
@@ -369,10 +397,11 @@ static pawl_status enqueue(writer *w, operation *op, pawl_error *error)
                      WRITER_MAX_QUEUED, WRITER_MAX_BYTES >> 20);
 }
 
-static operation *new_operation(store_done done, void *arg)
+static operation *new_operation(enum operation_kind kind, store_done done, void *arg)
 {
     operation *op = calloc(1, sizeof *op);
     if (op) {
+        op->kind = kind;
         op->size = sizeof *op;
         op->done = done;
         op->arg = arg;
@@ -385,7 +414,7 @@ pawl_status writer_put(writer *w, const store_response *response, store_done don
                        pawl_error *error)
 {
     size_t size = 0;
-    operation *op = new_operation(done, arg);
+    operation *op = new_operation(PUT, done, arg);
     if (op)
         op->put = record_copy(response, &size);
     if (!op || !op->put) {
@@ -398,9 +427,31 @@ pawl_status writer_put(writer *w, const store_response *response, store_done don
 
 pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error)
 {
-    operation *op = new_operation(done, arg);
+    operation *op = new_operation(REMOVE, done, arg);
     if (!op)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to remove the response %s", id);
     strcpy(op->id, id);
+    return enqueue(w, op, error);
+}
+
+pawl_status writer_key_add(writer *w, const store_key *key, store_done done, void *arg,
+                           pawl_error *error)
+{
+    operation *op = new_operation(KEY_ADD, done, arg);
+    if (!op)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to add the key %s", key->id);
+    op->key = *key;
+    return enqueue(w, op, error);
+}
+
+pawl_status writer_key_mark(writer *w, const char *id, enum store_key_mark mark, int64_t when_ms,
+                            store_done done, void *arg, pawl_error *error)
+{
+    operation *op = new_operation(KEY_MARK, done, arg);
+    if (!op)
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to change the key %s", id);
+    strcpy(op->id, id);
+    op->mark = mark;
+    op->when_ms = when_ms;
     return enqueue(w, op, error);
 }

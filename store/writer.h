@@ -6,7 +6,7 @@
 #ifndef STORE_WRITER_H
 #define STORE_WRITER_H
 
-#include "store/store.h"
+#include "store/keys.h"
 
 /* Refused with PAWL_E_BUSY beyond either. */
 #define WRITER_MAX_QUEUED 256                /* writes that wait            */
@@ -14,9 +14,9 @@
 
 typedef struct writer writer;
 
-/* Opens the database at path, migrating it where that is needed, and starts the
- * thread. [main] */
-pawl_status writer_open(const char *path, writer **out, pawl_error *error);
+/* Opens the database at path, migrating it where that is needed, loads its keys, and
+ * starts the thread, which keeps them up to date; they outlive it. [main] */
+pawl_status writer_open(const char *path, keys *known, writer **out, pawl_error *error);
 /* Finishes what is queued and ends the thread. [main] */
 void writer_stop(writer *w);
 /* Closes the connection of a stopped one: after all readers, so that it is the last
@@ -27,5 +27,9 @@ void writer_close(writer *w);
 pawl_status writer_put(writer *w, const store_response *response, store_done done, void *arg,
                        pawl_error *error);
 pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error);
+pawl_status writer_key_add(writer *w, const store_key *key, store_done done, void *arg,
+                           pawl_error *error);
+pawl_status writer_key_mark(writer *w, const char *id, enum store_key_mark mark, int64_t when_ms,
+                            store_done done, void *arg, pawl_error *error);
 
 #endif /* STORE_WRITER_H */

@@ -69,7 +69,10 @@ static api_call *handle(enum route_name route, const api_context *context)
 
 api_call *api_http(run_runtime *runtime, const api_http_request *request, run_listener listener)
 {
-    api_context context = {.runtime = runtime, .request = request, .listener = listener};
+    api_context context = {.runtime = runtime,
+                           .caller = request->caller ? *request->caller : RUN_NOBODY,
+                           .request = request,
+                           .listener = listener};
     api_error error;
     enum route_name route = route_find(request->method, request->path, context.id, &error);
     return route == ROUTE_NONE ? call_refused(&error) : handle(route, &context);

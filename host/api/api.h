@@ -32,7 +32,8 @@ typedef struct api_http_request {
     const char *query;  /* raw, without '?'; "" none                          */
     const char *body;   /* body_size bytes; NULL where there is none          */
     size_t body_size;
-    const char *request_id; /* also in the header x-request-id                    */
+    const char *request_id;   /* also in the header x-request-id                    */
+    const run_caller *caller; /* who asks; NULL: RUN_NOBODY                         */
 } api_http_request;
 
 enum api_call_kind {
@@ -41,6 +42,10 @@ enum api_call_kind {
     API_STREAM /* events come, each makes blocks for the client (SSE, status 200),
                 * or frames on a socket                                          */
 };
+
+/* What a key must allow for this request (enum store_scope); 0: none is needed. What no
+ * endpoint answers is asked for like inference, so that strangers learn nothing. [any] */
+uint32_t api_scope_needed(const char *method, const char *path);
 
 /* Routes one whole request. Never NULL unless there is no memory. [worker] */
 api_call *api_http(run_runtime *runtime, const api_http_request *request, run_listener listener);
@@ -62,11 +67,12 @@ const char *api_frame_parent(const api_frame *frame); /* previous_response_id, o
 const char *api_frame_response_id(const api_frame *frame); /* of a cancel, or NULL */
 void api_frame_free(api_frame *frame);
 
-/* Starts a CREATE frame. parent: the record from the connection's memory, borrowed,
- * or NULL: api looks in the store. The frame stays the caller's. The kind is
- * API_STREAM, or API_REPLY when refused: then api_call_body() is the error frame. [worker] */
-api_call *api_frame_start(run_runtime *runtime, api_frame *frame, run_record *parent,
-                          run_listener listener);
+/* Starts a CREATE frame. caller: who asks; NULL: RUN_NOBODY. parent: the record from the
+ * connection's memory, borrowed, or NULL: api looks in the store. The frame stays the caller's. The
+ * kind is API_STREAM, or API_REPLY when refused: then api_call_body() is the error frame. [worker]
+ */
+api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_caller *caller,
+                          run_record *parent, run_listener listener);
 
 /* The text of an error frame, to be free()d; lane may be NULL. For what net itself
  * refuses (lane limits, queue full, binary frames, time limit). [any] */

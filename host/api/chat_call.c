@@ -78,7 +78,7 @@ static api_call *start(const endpoint *to, const api_context *context, const cJS
 {
     run_refusal refusal = {0};
     parse_choices choices;
-    parse_env env = responses_env(context->runtime, NULL);
+    parse_env env = responses_env(context, NULL);
     run_request *request = to->parse(body, &env, &choices, error);
     if (!request)
         return NULL;

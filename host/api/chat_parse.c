@@ -143,7 +143,7 @@ static bool parse_format(parse_state *s)
 run_request *chat_parse(const cJSON *body, const parse_env *env, parse_choices *choices,
                         api_error *error)
 {
-    run_request *request = run_request_new(env->clock);
+    run_request *request = parse_new_request(env);
     parse_state state = {
         .body = body, .env = env, .request = request, .error = error, .nested = true};
     *choices = (parse_choices){.n = 1};

@@ -135,7 +135,7 @@ static bool parse_logprobs(parse_state *s, const parse_choices *choices)
 run_request *completions_parse(const cJSON *body, const parse_env *env, parse_choices *choices,
                                api_error *error)
 {
-    run_request *request = run_request_new(env->clock);
+    run_request *request = parse_new_request(env);
     parse_state state = {.body = body, .env = env, .request = request, .error = error};
     *choices = (parse_choices){.n = 1};
     if (request)

@@ -104,6 +104,8 @@ void api_refuse_run(api_error *error, const run_refusal *refusal, const char *in
         return;
     case RUN_REFUSED_BUSY:
         api_refuse(error, 503, "server_is_overloaded", NULL, "%s", message);
+        if (refusal->retry_after > 0)
+            error->retry_after = refusal->retry_after;
         return;
     case RUN_REFUSED_STOPPING:
         api_refuse(error, 503, "server_is_overloaded", NULL, "%s", message);

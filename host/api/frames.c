@@ -118,11 +118,13 @@ void api_frame_free(api_frame *frame)
     free(frame);
 }
 
-api_call *api_frame_start(run_runtime *runtime, api_frame *frame, run_record *parent,
-                          run_listener listener)
+api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_caller *caller,
+                          run_record *parent, run_listener listener)
 {
     api_error error;
-    parse_env env = responses_env(runtime, parent);
+    api_context context = {
+        .runtime = runtime, .caller = caller ? *caller : RUN_NOBODY, .listener = listener};
+    parse_env env = responses_env(&context, parent);
     api_call *call =
         responses_start(&env, runtime, frame->body, frame->lane, API_STREAM, listener, &error);
     if (call)

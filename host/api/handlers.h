@@ -15,6 +15,7 @@
 
 typedef struct api_context {
     run_runtime *runtime;
+    run_caller caller; /* who asks */
     const api_http_request *request;
     char id[ROUTE_ID_SIZE]; /* what the path names, or "" */
     run_listener listener;
@@ -23,8 +24,8 @@ typedef struct api_context {
 /* responses_call.c */
 api_call *responses_create(const api_context *context);
 api_call *responses_input_tokens(const api_context *context);
-/* The environment of a request on this runtime; it borrows both. */
-parse_env responses_env(run_runtime *runtime, run_record *parent);
+/* The environment of a request in this context; it borrows both. */
+parse_env responses_env(const api_context *context, run_record *parent);
 /* Parses and starts a request. lane: see responses_events.h. NULL: refused, *error says
  * why; nothing runs. */
 api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,

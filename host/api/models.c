@@ -38,7 +38,7 @@ api_call *models_get(const api_context *context)
 {
     const run_model *model = run_model_find(context->runtime, context->id);
     if (!model) {
-        parse_env env = responses_env(context->runtime, NULL);
+        parse_env env = responses_env(context, NULL);
         api_error error;
         parse_refuse_model(&env, context->id, &error);
         return call_refused(&error);

@@ -33,8 +33,9 @@
 
 typedef struct parse_env {
     const base_clock *clock;
-    run_record *parent; /* from the connection's memory, borrowed, or NULL */
-    void *context;      /* for the functions                               */
+    const run_caller *caller; /* who asks; NULL: RUN_NOBODY                  */
+    run_record *parent;       /* from the connection's memory, borrowed, or NULL */
+    void *context;            /* for the functions                               */
     run_model *(*find_model)(void *context, const char *name); /* NULL: unknown           */
     const char *(*model_name)(void *context, size_t i);        /* NULL: no i-th one       */
     run_record *(*find_record)(void *context, const char *id, bool with_removed); /* a reference */
@@ -58,6 +59,8 @@ typedef struct parse_choices {
     bool echo;          /* Completions: the prompt before each reply    */
 } parse_choices;
 
+/* An empty request of the env's caller. NULL without memory. */
+run_request *parse_new_request(const parse_env *env);
 /* body is an object. NULL: refused, *error says why. The caller frees the request. */
 run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error);
 /* The same for POST /chat/completions and POST /completions; *choices is filled. */

@@ -17,29 +17,32 @@
 
 static run_model *env_model(void *context, const char *name)
 {
-    return run_model_find(context, name);
+    return run_model_find(((const api_context *)context)->runtime, name);
 }
 
 static const char *env_model_name(void *context, size_t i)
 {
-    return i < run_model_count(context) ? run_model_at(context, i)->name : NULL;
+    run_runtime *runtime = ((const api_context *)context)->runtime;
+    return i < run_model_count(runtime) ? run_model_at(runtime, i)->name : NULL;
 }
 
 static run_record *env_record(void *context, const char *id, bool with_removed)
 {
-    return run_find(context, id, with_removed);
+    const api_context *of = context;
+    return run_find(of->runtime, &of->caller, id, with_removed);
 }
 
 static bool env_has_call(void *context, run_record *from, const char *call_id)
 {
-    return run_chain_has_call(context, from, call_id);
+    return run_chain_has_call(((const api_context *)context)->runtime, from, call_id);
 }
 
-parse_env responses_env(run_runtime *runtime, run_record *parent)
+parse_env responses_env(const api_context *context, run_record *parent)
 {
-    return (parse_env){.clock = run_clock(runtime),
+    return (parse_env){.clock = run_clock(context->runtime),
+                       .caller = &context->caller,
                        .parent = parent,
-                       .context = runtime,
+                       .context = (void *)(uintptr_t)context, /* they only read it */
                        .find_model = env_model,
                        .model_name = env_model_name,
                        .find_record = env_record,
@@ -92,7 +95,7 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
 api_call *responses_create(const api_context *context)
 {
     api_error error;
-    parse_env env = responses_env(context->runtime, NULL);
+    parse_env env = responses_env(context, NULL);
     cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
     api_call *call = NULL;
     if (body) {
@@ -122,7 +125,7 @@ static api_call *count(const api_context *context, run_request *request)
 api_call *responses_input_tokens(const api_context *context)
 {
     api_error error;
-    parse_env env = responses_env(context->runtime, NULL);
+    parse_env env = responses_env(context, NULL);
     cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
     run_request *request = body ? responses_parse(body, &env, &error) : NULL;
     cJSON_Delete(body);

@@ -201,9 +201,17 @@ static bool parse_switches(parse_state *s)
            echo_text(s, "truncation", truncation);
 }
 
-run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
+run_request *parse_new_request(const parse_env *env)
 {
     run_request *request = run_request_new(env->clock);
+    if (request && env->caller)
+        request->caller = *env->caller;
+    return request;
+}
+
+run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
+{
+    run_request *request = parse_new_request(env);
     parse_state state = {.body = body, .env = env, .request = request, .error = error};
     if (request)
         request->echo = cJSON_CreateObject();

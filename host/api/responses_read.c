@@ -46,7 +46,7 @@ api_call *responses_retrieve(const api_context *context)
                    "leave 'stream' out.");
         return call_refused(&error);
     }
-    run_record *record = run_find(context->runtime, context->id, false);
+    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
     api_call *call = call_reply(200);
@@ -107,7 +107,7 @@ static const call_dialect delete_dialect = {on_delete_event, free};
 api_call *responses_delete(const api_context *context)
 {
     api_error error;
-    run_record *record = run_find(context->runtime, context->id, false);
+    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
     run_record_release(record);
@@ -134,7 +134,7 @@ api_call *responses_delete(const api_context *context)
 api_call *responses_cancel(const api_context *context)
 {
     api_error error;
-    run_record *record = run_find(context->runtime, context->id, false);
+    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
     run_record_release(record);
@@ -242,7 +242,7 @@ api_call *responses_input_items(const api_context *context)
 {
     api_error error;
     cJSON *items = NULL;
-    run_record *record = run_find(context->runtime, context->id, false);
+    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
     bool ok = json_parse(record->input, strlen(record->input), &items, NULL) == PAWL_OK &&

@@ -49,7 +49,7 @@ static bool name_only_model(const parse_env *env, cJSON *body)
 /* A request with its model and nothing else. NULL: refused. */
 static run_request *model_request(const parse_env *env, const cJSON *body, api_error *error)
 {
-    run_request *request = run_request_new(env->clock);
+    run_request *request = parse_new_request(env);
     parse_state state = {.body = body, .env = env, .request = request, .error = error};
     if (request)
         request->echo = cJSON_CreateObject();
@@ -233,7 +233,7 @@ bool tokens_decode(const parse_env *env, cJSON *body, buf *out, api_error *error
 static api_call *answer(const api_context *context, bool encode)
 {
     api_error error;
-    parse_env env = responses_env(context->runtime, NULL);
+    parse_env env = responses_env(context, NULL);
     api_call *call = call_reply(200);
     if (!call)
         return NULL;

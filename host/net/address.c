@@ -1,7 +1,7 @@
 /*
  * net/address.c - loopback addresses, host names and origins. See address.h.
  *
- * No name is looked up: "localhost" is 127.0.0.1, whatever the resolver says.
+ * "localhost" is 127.0.0.1, whatever the resolver says.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,6 +59,21 @@ static bool is_loopback(const host_part *part)
     return inet_pton(AF_INET, part->host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }
 
+/* An address in its one usual form. False: it is a name. */
+static bool to_literal(const host_part *part, char text[46])
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (part->bracketed)
+        return inet_pton(AF_INET6, part->host, &v6) == 1 && inet_ntop(AF_INET6, &v6, text, 46);
+    return inet_pton(AF_INET, part->host, &v4) == 1 && inet_ntop(AF_INET, &v4, text, 46);
+}
+
+static bool is_any(const char *literal)
+{
+    return strcmp(literal, "0.0.0.0") == 0 || strcmp(literal, "::") == 0;
+}
+
 pawl_status address_parse(const char *text, net_address *address, pawl_error *error)
 {
     host_part part;
@@ -68,16 +83,15 @@ pawl_status address_parse(const char *text, net_address *address, pawl_error *er
                          "'%.80s' is no address to listen on; it must be HOST:PORT, for example "
                          "127.0.0.1:8080 or [::1]:8080",
                          text);
-    if (!is_loopback(&part))
-        return pawl_fail(error, PAWL_E_UNSUPPORTED,
-                         "%.80s is not a loopback address; this version listens on 127.0.0.1, "
-                         "localhost and [::1] only, put a proxy before it for others",
-                         text);
-    net_address got = {.port = port, .v6 = part.bracketed};
-    const char *host = part.bracketed ? "::1" : part.host;
-    if (strncasecmp(host, "localhost", 9) == 0)
-        host = "127.0.0.1";
-    memcpy(got.host, host, strlen(host) + 1);
+    net_address got = {.port = port, .v6 = part.bracketed, .loopback = is_loopback(&part)};
+    if (got.loopback && !part.bracketed && part.host[0] != '1')
+        memcpy(got.host, "127.0.0.1", sizeof "127.0.0.1");
+    else if (!to_literal(&part, got.host))
+        return pawl_fail(error, PAWL_E_ARGUMENT,
+                         "%.80s is a name; give the address to listen on, for example "
+                         "0.0.0.0:%u for all",
+                         text, port);
+    got.any = is_any(got.host);
     *address = got;
     return PAWL_OK;
 }
@@ -117,6 +131,15 @@ bool address_is_local_host(const char *host)
     uint16_t port;
     return split_host(host, &part) && (!*part.rest || parse_port(part.rest + 1, &port)) &&
            is_loopback(&part);
+}
+
+bool address_is_literal(const char *host)
+{
+    host_part part;
+    uint16_t port;
+    char literal[46];
+    return split_host(host, &part) && (!*part.rest || parse_port(part.rest + 1, &port)) &&
+           to_literal(&part, literal) && !is_any(literal);
 }
 
 bool address_is_local_origin(const char *origin)

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define FIRST_BYTES_S 20 /* from a connection to its first whole head    */
 #define LINGER_S 2       /* for a client to stop sending what nobody wants */
 #define LINGER_ROUNDS 15 /* of LINGER_S, for one that goes on sending */
 #define RESTLESS 20000
@@ -40,7 +39,8 @@ static api_call *make_call(exchange *ex, run_listener listener)
                                 .query = x->query,
                                 .body = x->body,
                                 .body_size = x->body_size,
-                                .request_id = x->request_id};
+                                .request_id = x->request_id,
+                                .caller = &x->caller};
     api_call *call = api_http(ex->conn->server->runtime, &request, listener);
     free(x->body);
     x->body = NULL;
@@ -116,6 +116,14 @@ static void refuse(http_conn *h, int status, const char *code, const char *messa
     http_reply_refusal(h, &refusal);
 }
 
+static void refuse_for_now(http_conn *h, const char *message)
+{
+    http_refusal refusal;
+    http_refuse(&refusal, 503, "server_is_overloaded", "%s", message);
+    refusal.retry_after = run_retry_after(h->base.server->runtime);
+    http_reply_refusal(h, &refusal);
+}
+
 /* The whole request is there. Started from the writable callback, because
  * libwebsockets sets a timeout of its own after the callbacks that read. */
 static void request_is_whole(http_conn *h)
@@ -144,6 +152,10 @@ static int begin(http_conn *h)
         http_reply_refusal(h, &refusal);
         return 0;
     }
+    if (h->head.preflight) {
+        http_reply_preflight(h);
+        return 0;
+    }
     if (h->head.bodiless) {
         request_is_whole(h);
         return 0;
@@ -166,7 +178,7 @@ static int take_body(http_conn *h, const char *data, size_t size)
     size_t before = h->body.size, used = size;
     enum chunked_result result = CHUNKED_MORE;
     if (!conn_count_bytes(&h->base, size)) {
-        refuse(h, 503, "server_is_overloaded", "Too many large requests arrive at once.");
+        refuse_for_now(h, "Too many large requests arrive at once; try again soon.");
         return 0;
     }
     if (h->head.chunked)
@@ -212,6 +224,7 @@ static void run(http_conn *h)
     x->method = h->head.method;
     x->path = h->head.path;
     x->query = h->head.query;
+    x->caller = c->caller;
     h->head.path = h->head.query = NULL;
     memcpy(x->request_id, h->request_id, sizeof x->request_id);
     conn_uncount_bytes(c, h->body.size);
@@ -220,7 +233,7 @@ static void run(http_conn *h)
     h->phase = HTTP_RUNNING;
     if (!exchange_start(&x->base, &owner, c)) {
         free_exchange(&x->base);
-        refuse(h, 503, "server_is_overloaded", "The server has too much to do; try again soon.");
+        refuse_for_now(h, "The server has too much to do; try again soon.");
         return;
     }
     h->exchange = x;
@@ -283,14 +296,14 @@ static int on_timer(http_conn *h)
         h->moved = false;
         conn_set_timer(&h->base, http_stream_tick(h));
         return 0;
-    case HTTP_REPLY:
-        conn_set_timer(&h->base, HTTP_STUCK_S);
-        return moved ? 0 : -1;
     case HTTP_LINGER:
         conn_set_timer(&h->base, LINGER_S);
         return moved && ++h->restless < LINGER_ROUNDS ? 0 : -1;
+    case HTTP_IDLE:
+        conn_cut(&h->base);
+        return -1;
     default:
-        return h->phase == HTTP_IDLE ? -1 : 0;
+        return 0;
     }
 }
 
@@ -339,7 +352,28 @@ static void free_conn(conn *c)
     free(c);
 }
 
-static const conn_kind kind = {on_callback, on_gone, on_stop, free_conn};
+static bool is_sending(const conn *c)
+{
+    return http_has_output((const http_conn *)c);
+}
+
+static bool is_receiving(const conn *c)
+{
+    return ((const http_conn *)c)->phase == HTTP_BODY;
+}
+
+static void on_slow(conn *c)
+{
+    refuse(as_http(c), 408, "request_timeout", "The body of the request comes too slowly.");
+}
+
+static const conn_kind kind = {.on_callback = on_callback,
+                               .on_gone = on_gone,
+                               .on_stop = on_stop,
+                               .is_sending = is_sending,
+                               .is_receiving = is_receiving,
+                               .on_slow = on_slow,
+                               .free = free_conn};
 
 conn *http_open(net_server *server, struct lws *wsi)
 {
@@ -348,7 +382,7 @@ conn *http_open(net_server *server, struct lws *wsi)
         return NULL;
     buf_init(&h->body, server->max_body);
     conn_init(&h->base, &kind, server, wsi);
-    conn_set_timer(&h->base, FIRST_BYTES_S);
+    conn_set_timer(&h->base, server->header_timeout);
     return &h->base;
 }
 

@@ -17,8 +17,6 @@
 
 #include "base/clock.h"
 
-#define HTTP_STUCK_S 60 /* without a byte taken, while a reply is to be read */
-
 enum http_phase {
     HTTP_IDLE,    /* waits for a head                                              */
     HTTP_BODY,    /* reads a body                                                  */
@@ -37,6 +35,7 @@ typedef struct http_exchange {
     char *body; /* freed as soon as the call is made */
     size_t body_size;
     char request_id[CLOCK_ID_SIZE];
+    run_caller caller;
 } http_exchange;
 
 typedef struct http_conn {
@@ -70,6 +69,8 @@ int http_upgrade(conn *c, char *value);
 
 /* http_reply.c */
 void http_reply_refusal(http_conn *h, const http_refusal *refusal);
+/* To a browser that asks whether a page of an allowed origin may ask. */
+void http_reply_preflight(http_conn *h);
 /* The answer of the call: a whole body. */
 void http_reply_call(http_conn *h, const api_call *call);
 /* The head of an event stream, one of its messages, its end. */

@@ -8,7 +8,7 @@
  */
 #include "net/http_head.h"
 
-#include "net/address.h"
+#include "api/api.h"
 #include "net/wire.h"
 
 #include <stdarg.h>
@@ -35,7 +35,9 @@ bool http_refuse(http_refusal *refusal, int status, const char *code, const char
     bool ours = status >= 500;
     *refusal = (http_refusal){.status = status,
                               .retry_after = ours ? 1 : 0,
-                              .type = ours ? "server_error" : "invalid_request_error",
+                              .type = ours            ? "server_error"
+                                      : status == 429 ? "rate_limit_error"
+                                                      : "invalid_request_error",
                               .code = code};
     va_list args;
     va_start(args, format);
@@ -148,42 +150,73 @@ void http_head_clear(http_head *head)
     head->path = head->query = NULL;
 }
 
-static bool has_key(conn *c)
+/* Host and Origin. */
+static bool check_names(conn *c, http_head *head, http_refusal *refusal)
 {
-    char value[MAX_HEADER];
-    bool found = false;
-    if (!get(c, WSI_TOKEN_HTTP_AUTHORIZATION, value) || strncasecmp(value, "Bearer ", 7) != 0)
-        return false;
-    const char *secret = value + 7 + strspn(value + 7, " ");
-    for (size_t i = 0; i < c->server->n_keys; i++)
-        found |= wire_same_secret(secret, c->server->keys[i]);
-    return found;
-}
-
-bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal)
-{
+    const allow_list *allow = &c->server->allow;
     char host[MAX_HEADER], origin[MAX_HEADER];
     bool fits = get(c, WSI_TOKEN_HOST, host);
     fits &= get(c, WSI_TOKEN_ORIGIN, origin);
     if (!fits || (!*host && !head->http_1_0))
         return http_refuse(refusal, 400, "invalid_request", "A Host header is needed.");
-    if (*host && !address_is_local_host(host))
-        return http_refuse(
-            refusal, 403, "forbidden_host",
-            "The Host header names another machine; this server answers to localhost, "
-            "127.0.0.1 and [::1].");
-    if (*origin && !address_is_local_origin(origin))
+    if (*host && !allow_host(allow, host))
+        return http_refuse(refusal, 403, "forbidden_host",
+                           "This server does not answer to the name in the Host header; start it "
+                           "with --allow-host %.60s if it should.",
+                           wire_is_clean(host) ? host : "NAME");
+    if (*origin && !allow_origin(allow, origin, host))
         return http_refuse(refusal, 403, "forbidden_origin",
-                           "Pages of other origins may not use this server.");
-    if (c->server->n_keys && strcmp(head->path, "/health") != 0 && !has_key(c))
-        return http_refuse(
-            refusal, 401, "invalid_api_key",
-            "The API key is missing or wrong; send it as 'Authorization: Bearer KEY'.");
-    if (c->server->draining)
+                           "Pages of this origin may not use this server; start it with "
+                           "--allow-origin if they should.");
+    head->cors = *origin ? allow_cors(allow, origin) : NULL;
+    head->preflight = head->cors && strcmp(head->method, "OPTIONS") == 0;
+    return true;
+}
+
+static bool check_key(conn *c, const http_head *head, http_refusal *refusal)
+{
+    char authorization[MAX_HEADER];
+    uint32_t needed = api_scope_needed(head->method, head->path);
+    c->caller = RUN_NOBODY;
+    if (!needed || head->preflight)
+        return true;
+    enum keyring_answer answer = get(c, WSI_TOKEN_HTTP_AUTHORIZATION, authorization)
+                                     ? keyring_find(c->server->keys, authorization, &c->caller)
+                                     : KEYRING_MALFORMED;
+    explicit_bzero(authorization, sizeof authorization);
+    if (answer != KEYRING_GOOD)
+        return http_refuse(refusal, 401, "invalid_api_key", "%s", keyring_message(answer));
+    if (c->caller.scopes & (needed | STORE_SCOPE_ADMIN))
+        return true;
+    return http_refuse(refusal, 403, "insufficient_scope",
+                       "This API key does not allow that; a key with the scope '%s' does.",
+                       needed == STORE_SCOPE_ADMIN     ? "admin"
+                       : needed == STORE_SCOPE_METRICS ? "metrics"
+                                                       : "inference");
+}
+
+static bool refuse_for_now(conn *c, http_refusal *refusal, int status, const char *code,
+                           const char *message)
+{
+    http_refuse(refusal, status, code, "%s", message);
+    refusal->retry_after = run_retry_after(c->server->runtime);
+    return false;
+}
+
+bool http_head_admit(conn *c, http_head *head, http_refusal *refusal)
+{
+    const net_server *server = c->server;
+    if (!check_names(c, head, refusal) || !check_key(c, head, refusal))
+        return false;
+    if (server->draining)
         return http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
-    if (c->server->n_conns > c->server->max_connections)
-        return http_refuse(refusal, 503, "server_is_overloaded",
-                           "The server has as many connections as it accepts; try again soon.");
+    if (server->n_conns > server->max_connections)
+        return refuse_for_now(c, refusal, 503, "server_is_overloaded",
+                              "The server has as many connections as it accepts; try again soon.");
+    if (c->peer && c->peer->n > server->max_per_address &&
+        (!c->peer->loopback || server->loopback_counts))
+        return refuse_for_now(c, refusal, 429, "rate_limit_exceeded",
+                              "Your address has as many connections as it may have; close some.");
     return true;
 }
 

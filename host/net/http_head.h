@@ -2,7 +2,7 @@
  * net/http_head.h - the head of a request, read from libwebsockets and judged.
  *
  * Everything that can be refused without the body is refused here: a broken head, a
- * Host or Origin that is not this machine's, a missing key, a body that is too large,
+ * Host or Origin that may not ask, a missing key, a body that is too large,
  * a server that is full or stops. Loop thread only.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,9 @@ typedef struct http_head {
     bool bodiless;         /* neither                                       */
     bool expects_continue; /* the client waits for 100 Continue             */
     bool http_1_0;
-    bool close; /* the client wants the connection closed        */
+    bool close;       /* the client wants the connection closed              */
+    bool preflight;   /* a browser asks whether a page may ask               */
+    const char *cors; /* the server's: for Access-Control-Allow-Origin, or NULL */
 } http_head;
 
 /* Why a request is refused. */
@@ -41,8 +43,8 @@ bool http_refuse(http_refusal *refusal, int status, const char *code, const char
  * be cleared all the same. */
 bool http_head_read(conn *c, http_head *head, http_refusal *refusal);
 void http_head_clear(http_head *head);
-/* Whether this client may ask for this at all. */
-bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal);
+/* Whether this client may ask for this at all; then c->caller is who it is. */
+bool http_head_admit(conn *c, http_head *head, http_refusal *refusal);
 /* Whether the head is a WebSocket handshake that can be granted; otherwise *why (static)
  * tells what is missing. The path is judged too: *why is NULL when no socket lives there. */
 bool http_head_is_handshake(conn *c, const http_head *head, const char **why);

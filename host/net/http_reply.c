@@ -54,6 +54,7 @@ static void reply(http_conn *h, wire_head *head, const char *body)
     head->request_id = h->request_id;
     head->close = h->close;
     head->http_1_0 = h->head.http_1_0;
+    head->cors = h->head.cors;
     wire_add_head(scratch, head);
     h->reply = body;
     h->reply_size = strcmp(h->head.method, "HEAD") == 0 ? 0 : head->size;
@@ -63,7 +64,7 @@ static void reply(http_conn *h, wire_head *head, const char *body)
         h->reply_size = 0;
     }
     send_scratch(h);
-    conn_set_timer(&h->base, HTTP_STUCK_S);
+    conn_set_timer(&h->base, 0); /* from here conn_watch() sees to it */
 }
 
 void http_reply_refusal(http_conn *h, const http_refusal *refusal)
@@ -79,6 +80,19 @@ void http_reply_refusal(http_conn *h, const http_refusal *refusal)
                        .size = strlen(body),
                        .retry_after = refusal->retry_after},
           body);
+}
+
+void http_reply_preflight(http_conn *h)
+{
+    char names[1024];
+    int token = WSI_TOKEN_HTTP_AC_REQUEST_HEADERS;
+    bool given = lws_hdr_copy(h->base.wsi, names, sizeof names, token) > 0;
+    reply(h,
+          &(wire_head){.status = 204,
+                       .preflight = given && wire_is_name_list(names)
+                                        ? names
+                                        : "authorization, content-type"},
+          "");
 }
 
 void http_reply_call(http_conn *h, const api_call *call)
@@ -106,6 +120,7 @@ void http_stream_begin(http_conn *h, const api_call *call)
                                .request_id = h->request_id,
                                .stream = true,
                                .chunked = !h->head.http_1_0,
+                               .cors = h->head.cors,
                                .close = h->close});
     send_scratch(h);
     conn_set_timer(&h->base, http_stream_tick(h));
@@ -135,7 +150,7 @@ void http_stream_end(http_conn *h)
     if (!h->head.http_1_0)
         conn_send(&h->base, "0\r\n\r\n", 5);
     conn_want_write(&h->base);
-    conn_set_timer(&h->base, HTTP_STUCK_S);
+    conn_set_timer(&h->base, 0);
 }
 
 /* lws_write() says how much it took, and keeps what the socket did not. */
@@ -151,7 +166,7 @@ int http_write(http_conn *h)
     h->moved = true;
     if (data) {
         int failed = put(h, data, size);
-        outq_pop(&h->base.out);
+        conn_sent(&h->base, true);
         return failed;
     }
     unsigned char slice[LWS_PRE + SLICE];
@@ -162,5 +177,6 @@ int http_write(http_conn *h)
         return 0;
     memcpy(slice + LWS_PRE, h->reply + h->reply_sent, size);
     h->reply_sent += size;
+    conn_sent(&h->base, false);
     return put(h, slice + LWS_PRE, size);
 }

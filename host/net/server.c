@@ -12,13 +12,17 @@
 #include "net/address.h"
 #include "net/http.h"
 #include "net/socket.h"
+#include "net/tls.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #define STOP_S 10                     /* for all connections to end           */
 #define SPARE_CONNECTIONS 64          /* over the maximum: these get a 503    */
+#define SPARE_PER_ADDRESS 8           /* likewise of one client: a 429        */
+#define SEND_BUFFER (256 << 10)       /* of the kernel: so that who does not read shows */
 #define MAX_MESSAGE ((size_t)1 << 30) /* of scratch; events are far smaller   */
 
 /* -------------------------------------------------------------------- the loop ---- */
@@ -30,9 +34,13 @@ static void wake(void *arg)
     lws_cancel_service(server->context);
 }
 
-static int accept_or_not(net_server *server)
+/* Nonzero: the connection is closed without a word. */
+static int accept_or_not(net_server *server, int fd)
 {
-    return server->draining || server->n_conns >= server->max_connections + SPARE_CONNECTIONS;
+    const peer *p = peers_look(&server->peers, fd);
+    bool limited = p && (!p->loopback || server->loopback_counts);
+    return server->draining || server->n_conns >= server->max_connections + SPARE_CONNECTIONS ||
+           (limited && p->n >= server->max_per_address + SPARE_PER_ADDRESS);
 }
 
 static int on_connect(net_server *server, struct lws *wsi)
@@ -40,6 +48,9 @@ static int on_connect(net_server *server, struct lws *wsi)
     conn *c = http_open(server, wsi);
     if (!c)
         return -1;
+    int buffer = SEND_BUFFER, fd = lws_get_socket_fd(wsi);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+    c->peer = peers_join(&server->peers, fd);
     lws_set_opaque_user_data(wsi, c);
     server->n_conns++;
     return 0;
@@ -48,13 +59,19 @@ static int on_connect(net_server *server, struct lws *wsi)
 /* A handshake was granted: the HTTP connection becomes a socket. */
 static int on_established(net_server *server, struct lws *wsi, conn *http)
 {
-    if (http)
-        conn_gone(http);
+    if (!http)
+        return -1;
+    peer *from = http->peer;
+    run_caller caller = http->caller;
+    http->peer = NULL;
+    conn_gone(http);
     conn *c = socket_open(server, wsi);
     if (!c) {
+        peers_leave(&server->peers, from);
         server->n_conns--;
         return -1;
     }
+    conn_inherit(c, from, &caller);
     lws_set_opaque_user_data(wsi, c);
     return 0;
 }
@@ -70,7 +87,7 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
         inbox_drain(&server->inbox);
         return 0;
     case LWS_CALLBACK_FILTER_NETWORK_CONNECTION:
-        return accept_or_not(server);
+        return accept_or_not(server, (int)(intptr_t)in);
     case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
         return on_connect(server, wsi);
     case LWS_CALLBACK_RAW_ADOPT: /* CONNECT, which nobody needs */
@@ -105,10 +122,11 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
 /* --------------------------------------------------------------------- opening ---- */
 
 /* What libwebsockets calls an error is mostly a client's. */
+/* Its warnings are about what clients do, who could fill the log with them. */
 static void log_line(int level, const char *line)
 {
-    (void)level;
-    log_write(PAWL_LOG_WARN, "net", "lws: %.*s", (int)strcspn(line, "\r\n"), line);
+    log_write(level == LLL_ERR ? PAWL_LOG_ERROR : PAWL_LOG_DEBUG, "net", "lws: %.*s",
+              (int)strcspn(line, "\r\n"), line);
 }
 
 static int seconds_or(uint32_t given, int otherwise)
@@ -127,19 +145,6 @@ static uint32_t fit_connections(uint32_t wanted)
     return limit.rlim_cur > 2 * spare ? (uint32_t)limit.rlim_cur - spare : spare;
 }
 
-static pawl_status copy_keys(net_server *server, const net_config *config, pawl_error *error)
-{
-    server->keys = calloc(config->n_keys + 1, sizeof *server->keys);
-    if (!server->keys)
-        return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
-    for (; server->n_keys < config->n_keys; server->n_keys++) {
-        server->keys[server->n_keys] = strdup(config->keys[server->n_keys]);
-        if (!server->keys[server->n_keys])
-            return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
-    }
-    return PAWL_OK;
-}
-
 static void configure(net_server *server, const net_config *config)
 {
     int ping = seconds_or(config->ping_interval, 30);
@@ -152,13 +157,46 @@ static void configure(net_server *server, const net_config *config)
     server->socket_grace = seconds_or(config->socket_grace, 30);
     server->comment_interval = seconds_or(config->comment_interval, 15);
     server->idle_timeout = seconds_or(config->idle_timeout, 120);
+    server->header_timeout = seconds_or(config->header_timeout, 10);
+    server->body_timeout = seconds_or(config->body_timeout, 15);
+    server->write_timeout = seconds_or(config->write_timeout, 30);
+    server->loopback_counts = config->max_per_address > 0;
+    server->max_per_address =
+        config->max_per_address ? config->max_per_address : (server->max_connections + 3) / 4;
+    server->tls = config->tls_cert || config->tls_key;
     server->ping.secs_since_valid_ping = (uint16_t)(ping < 20000 ? ping : 20000);
     server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 3);
     server->protocols[0] = (struct lws_protocols){
         .name = "pawl", .callback = on_callback, .rx_buffer_size = 16384, .tx_packet_size = 65536};
 }
 
-static pawl_status listen_on(net_server *server, const net_address *address, pawl_error *error)
+/* Who may ask; and that not everybody may on a network. */
+static pawl_status open_doors(net_server *server, const net_config *config,
+                              const net_address *address, pawl_error *error)
+{
+    pawl_status status =
+        keyring_open(config->key_file, config->key, config->runtime, &server->keys, error);
+    if (!status)
+        status = allow_open(&server->allow, !address->loopback, config->hosts, config->n_hosts,
+                            config->origins, config->n_origins, error);
+    if (!status && server->tls)
+        status = tls_check(config->tls_cert, config->tls_key, error);
+    if (status || address->loopback)
+        return status;
+    if (!keyring_required(server->keys))
+        return pawl_fail(error, PAWL_E_UNSUPPORTED,
+                         "on %s anybody on the network could use this server: give it a key "
+                         "(`pawl key add`, --api-key-file or PAWL_API_KEY), or listen on 127.0.0.1",
+                         address->host);
+    if (!server->tls)
+        log_write(PAWL_LOG_WARN, "net",
+                  "keys and conversations cross the network unencrypted; give --tls-cert and "
+                  "--tls-key, or put a proxy that does TLS before this server");
+    return PAWL_OK;
+}
+
+static pawl_status listen_on(net_server *server, const net_config *config,
+                             const net_address *address, pawl_error *error)
 {
     struct lws_context_creation_info info = {0};
     info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
@@ -168,15 +206,18 @@ static pawl_status listen_on(net_server *server, const net_address *address, paw
     info.gid = -1;
     info.uid = -1;
     info.user = server;
-    info.timeout_secs = 20;
+    /* Of bodies and closing; conn_watch() comes before it, with words. */
+    info.timeout_secs = (unsigned)server->body_timeout + 5;
     info.pt_serv_buf_size = 65536;
     info.max_http_header_data = 16384;
     lws_set_log_level(LLL_ERR | LLL_WARN, log_line);
+    if (server->tls)
+        tls_configure(&info, config->tls_cert, config->tls_key);
     server->context = lws_create_context(&info);
     if (!server->context)
         return pawl_fail(error, PAWL_E_MEMORY, "libwebsockets could not be started");
     info.port = address->port;
-    info.iface = address->host;
+    info.iface = address->any ? NULL : address->host;
     info.vhost_name = "pawl";
     info.protocols = server->protocols;
     info.retry_and_idle_policy = &server->ping;
@@ -185,9 +226,19 @@ static pawl_status listen_on(net_server *server, const net_address *address, paw
      * and closes a connection that holds them for longer than this. */
     info.timeout_secs_ah_idle = 30 * 24 * 3600;
     server->vhost = lws_create_vhost(server->context, &info);
+    if (!server->vhost && server->tls)
+        return pawl_fail(error, PAWL_E_FORMAT,
+                         "%s and %s cannot be used together: the certificate of the server comes "
+                         "first in its file, and the key must be its own; OpenSSL's words are in "
+                         "the log",
+                         config->tls_cert, config->tls_key);
     if (!server->vhost)
         return pawl_fail(error, PAWL_E_UNSUPPORTED, "cannot listen on %s, port %u", address->host,
                          address->port);
+    if (server->tls)
+        tls_report(server->vhost, config->tls_cert);
+    snprintf(server->shown, sizeof server->shown, "%s://%s%s%s:%u", server->tls ? "https" : "http",
+             address->v6 ? "[" : "", address->host, address->v6 ? "]" : "", net_port(server));
     return PAWL_OK;
 }
 
@@ -206,9 +257,9 @@ pawl_status net_open(const net_config *config, net_server **server, pawl_error *
     buf_init(&s->scratch, MAX_MESSAGE);
     atomic_init(&s->stopping, false);
     configure(s, config);
-    status = copy_keys(s, config, error);
+    status = open_doors(s, config, &address, error);
     if (!status)
-        status = listen_on(s, &address, error);
+        status = listen_on(s, config, &address, error);
     if (status) {
         net_close(s);
         return status;
@@ -222,7 +273,23 @@ uint16_t net_port(const net_server *server)
     return (uint16_t)lws_get_vhost_listen_port(server->vhost);
 }
 
+const char *net_shown_address(const net_server *server)
+{
+    return server->shown;
+}
+
 /* ------------------------------------------------------------ serving, stopping ---- */
+
+static void on_watch(lws_sorted_usec_list_t *sul)
+{
+    net_server *server = (net_server *)((char *)sul - offsetof(net_server, watch));
+    conn *next;
+    for (conn *c = server->conns; c; c = next) {
+        next = c->next;
+        conn_watch(c, lws_now_usecs());
+    }
+    lws_sul_schedule(server->context, 0, &server->watch, on_watch, LWS_US_PER_SEC);
+}
 
 static void on_deadline(lws_sorted_usec_list_t *sul)
 {
@@ -244,12 +311,14 @@ static void begin_stop(net_server *server)
 pawl_status net_serve(net_server *server)
 {
     bool failed = false;
+    on_watch(&server->watch);
     while (!failed && !atomic_load(&server->stopping))
         failed = lws_service(server->context, 0) < 0;
     begin_stop(server);
     while (!failed && !server->expired && (server->n_conns || server->n_jobs))
         failed = lws_service(server->context, 0) < 0;
     lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, LWS_SET_TIMER_USEC_CANCEL);
+    lws_sul_schedule(server->context, 0, &server->watch, on_watch, LWS_SET_TIMER_USEC_CANCEL);
     if (server->n_jobs)
         log_write(PAWL_LOG_WARN, "net", "stopping with %u requests unfinished", server->n_jobs);
     return failed ? PAWL_E_INTERNAL : PAWL_OK;
@@ -270,9 +339,8 @@ void net_close(net_server *server)
         lws_context_destroy(server->context);
     }
     inbox_clear(&server->inbox);
-    for (size_t i = 0; i < server->n_keys; i++)
-        free(server->keys[i]);
-    free(server->keys);
+    keyring_close(server->keys);
+    allow_close(&server->allow);
     buf_clear(&server->scratch);
     free(server);
 }

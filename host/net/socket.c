@@ -15,6 +15,11 @@
 
 #define CUT_S 5 /* for cancelled turns to end, and for a close frame to leave */
 
+/* Frames below SMALL_FRAME bytes: so many a second, and so many seconds' worth at once. */
+#define SMALL_FRAME 1024
+#define SMALL_PER_S 200
+#define SMALL_BURST_S 10
+
 static socket_conn *as_socket(conn *c)
 {
     return (socket_conn *)c;
@@ -103,7 +108,7 @@ static int on_writable(socket_conn *s)
     unsigned char *data = outq_first(&s->base.out, &size);
     if (data) {
         int n = lws_write(wsi, data, size, LWS_WRITE_TEXT);
-        outq_pop(&s->base.out);
+        conn_sent(&s->base, true);
         if (n < 0)
             return -1;
         socket_advance(s);
@@ -128,13 +133,34 @@ static void refuse_message(socket_conn *s, int status, const char *code, const c
     socket_leave(s, close_code, why, 0);
 }
 
+/* Whether one more frame may begin: small ones have a rate, since each costs work that
+ * its bytes do not show. */
+static bool may_begin(socket_conn *s, size_t size)
+{
+    lws_usec_t now = lws_now_usecs();
+    if (size >= SMALL_FRAME)
+        return true;
+    if (s->small_until < now)
+        s->small_until = now;
+    s->small_until += LWS_US_PER_SEC / SMALL_PER_S;
+    return s->small_until - now <= SMALL_BURST_S * LWS_US_PER_SEC;
+}
+
 static void receive(socket_conn *s, const char *data, size_t size)
 {
     struct lws *wsi = s->base.wsi;
     size_t left = lws_remaining_packet_payload(wsi), max = s->message.max;
+    bool begins = !s->in_frame;
     lws_validity_confirmed(wsi);
+    s->in_frame = left > 0;
     if (s->stage != SOCKET_OPEN)
         return;
+    if (begins && !may_begin(s, size + left)) {
+        refuse_message(s, 429, "rate_limit_exceeded",
+                       "Too many small frames; send whole messages, 200 a second at most.", 1008,
+                       "too many frames");
+        return;
+    }
     if (size > max - s->message.size || left > max - s->message.size - size) {
         char text[96];
         snprintf(text, sizeof text, "A message may have %zu bytes at most.", max);
@@ -196,7 +222,30 @@ static void free_conn(conn *c)
     free(c);
 }
 
-static const conn_kind kind = {on_callback, on_gone, on_stop, free_conn};
+static bool is_sending(const conn *c)
+{
+    return c->out.first != NULL;
+}
+
+static bool is_receiving(const conn *c)
+{
+    const socket_conn *s = (const socket_conn *)c;
+    return s->stage == SOCKET_OPEN && (s->in_frame || s->message.size > 0);
+}
+
+static void on_slow(conn *c)
+{
+    refuse_message(as_socket(c), 408, "request_timeout", "A message comes too slowly.", 1008,
+                   "message too slow");
+}
+
+static const conn_kind kind = {.on_callback = on_callback,
+                               .on_gone = on_gone,
+                               .on_stop = on_stop,
+                               .is_sending = is_sending,
+                               .is_receiving = is_receiving,
+                               .on_slow = on_slow,
+                               .free = free_conn};
 
 conn *socket_open(net_server *server, struct lws *wsi)
 {

@@ -30,6 +30,7 @@ typedef struct socket_turn {
     exchange base; /* first */
     lane *of_lane;
     api_frame *frame;
+    run_caller caller;  /* for the worker */
     run_record *parent; /* from the socket's memory, a reference, or NULL */
     struct socket_turn *next;
 } socket_turn;
@@ -49,9 +50,11 @@ struct socket_conn {
     socket_turn *turns; /* that run                                   */
     unsigned parsing;   /* messages at the worker                     */
     size_t parsing_bytes;
-    bool rx_paused;        /* too many of them: reading is off           */
-    int close_code;        /* for the close frame, from SOCKET_LEAVING on */
-    const char *close_why; /* static */
+    bool rx_paused;         /* too many of them: reading is off           */
+    bool in_frame;          /* more of a frame is to come                 */
+    lws_usec_t small_until; /* what small frames have used up of their rate */
+    int close_code;         /* for the close frame, from SOCKET_LEAVING on */
+    const char *close_why;  /* static */
 };
 
 /* Takes over a connection whose handshake has been granted. NULL without memory. */

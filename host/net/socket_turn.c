@@ -49,7 +49,7 @@ static void end_turn(socket_turn *t)
 static api_call *make_call(exchange *ex, run_listener listener)
 {
     socket_turn *t = (socket_turn *)ex;
-    return api_frame_start(ex->conn->server->runtime, t->frame, t->parent, listener);
+    return api_frame_start(ex->conn->server->runtime, t->frame, &t->caller, t->parent, listener);
 }
 
 /* An error frame ends a turn before it began; the parent that the lane's client relied
@@ -109,6 +109,7 @@ static bool start(socket_conn *s, lane *l, api_frame *frame)
     }
     t->of_lane = l;
     t->frame = frame;
+    t->caller = s->base.caller;
     run_record *found = parent ? lanes_recall(s->lanes, parent) : NULL;
     t->parent = found ? run_record_retain(found) : NULL;
     if (exchange_start(&t->base, &owner, &s->base)) {
@@ -175,6 +176,15 @@ void socket_abandon(socket_conn *s)
 static void queue_frame(socket_conn *s, api_frame *frame, size_t size)
 {
     const char *name = api_frame_lane(frame);
+    if (!keyring_still_good(s->base.server->keys, &s->base.caller)) {
+        socket_send_error(s, 401, "invalid_api_key", NULL,
+                          "The API key that this connection was opened with is no longer valid.",
+                          name);
+        api_frame_free(frame);
+        socket_leave(s, LWS_CLOSE_STATUS_POLICY_VIOLATION, "key revoked",
+                     s->base.server->socket_grace);
+        return;
+    }
     switch (lanes_add(s->lanes, name, frame, size)) {
     case LANES_ADDED:
         socket_pump(s);

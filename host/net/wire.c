@@ -59,6 +59,16 @@ void wire_add_head(buf *out, const wire_head *head)
         buf_add_text(out, "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n");
     if (head->retry_after > 0)
         buf_printf(out, "Retry-After: %d\r\n", head->retry_after);
+    if (head->cors)
+        buf_printf(out,
+                   "Access-Control-Allow-Origin: %s\r\nVary: Origin\r\n"
+                   "Access-Control-Expose-Headers: x-request-id, Retry-After\r\n",
+                   head->cors);
+    if (head->preflight)
+        buf_printf(out,
+                   "Access-Control-Allow-Methods: GET, POST, DELETE\r\n"
+                   "Access-Control-Allow-Headers: %s\r\nAccess-Control-Max-Age: 600\r\n",
+                   head->preflight);
     if (head->status == 401)
         buf_add_text(out, "WWW-Authenticate: Bearer\r\n");
     if (head->status == 426)
@@ -148,6 +158,15 @@ bool wire_same_secret(const char *given, const char *secret)
     for (size_t i = 0; i < n; i++)
         difference |= (unsigned)(given[i] ^ secret[m ? i % m : 0]);
     return difference == 0 && m > 0;
+}
+
+bool wire_is_name_list(const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0; i < size; i++)
+        if (!is_unreserved(text[i]) && text[i] != ',' && text[i] != ' ')
+            return false;
+    return size > 0;
 }
 
 bool wire_is_clean(const char *text)

@@ -17,12 +17,14 @@ typedef struct wire_head {
     int status;
     const char *content_type;
     const char *request_id;
-    size_t size;     /* of the body; not used with stream              */
-    bool stream;     /* no length: chunked, or until the end for HTTP/1.0 */
-    bool chunked;    /* with stream                                    */
-    bool close;      /* the connection ends after this reply           */
-    bool http_1_0;   /* the client's version: keep-alive must be said  */
-    int retry_after; /* seconds; 0: no header                          */
+    size_t size;           /* of the body; not used with stream              */
+    bool stream;           /* no length: chunked, or until the end for HTTP/1.0 */
+    bool chunked;          /* with stream                                    */
+    bool close;            /* the connection ends after this reply           */
+    bool http_1_0;         /* the client's version: keep-alive must be said  */
+    int retry_after;       /* seconds; 0: no header                          */
+    const char *cors;      /* which pages may read it: "*" or an origin; NULL: none      */
+    const char *preflight; /* headers that they may send; NULL: this is no preflight     */
 } wire_head;
 
 void wire_add_head(buf *out, const wire_head *head);
@@ -42,6 +44,8 @@ bool wire_has_token(const char *list, const char *token);
 bool wire_parse_size(const char *text, uint64_t *size);
 /* Compares a secret in a time that does not depend on where they differ. */
 bool wire_same_secret(const char *given, const char *secret);
+/* Whether the text is a list of header names, "authorization, content-type". */
+bool wire_is_name_list(const char *text);
 /* Whether the text is UTF-8 without control characters. */
 bool wire_is_clean(const char *text);
 

@@ -191,7 +191,7 @@ static int collect_chain(run_runtime *runtime, run_record *from, run_record **ch
             record = run_record_retain(record->parent);
         else if (!record->parent_id)
             record = NULL;
-        else if (!(record = run_find(runtime, record->parent_id, true))) {
+        else if (!(record = run_find(runtime, NULL, record->parent_id, true))) {
             run_refuse(refusal, RUN_REFUSED_NOT_FOUND, "previous_response_id",
                        "an earlier response of this conversation, %s, is no longer stored",
                        chain[n - 1]->parent_id);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,13 +63,15 @@ static uint64_t common(const live *entry, const int32_t *tokens, uint64_t n_toke
 }
 
 /* The entry with the longest shared beginning; an idle one wins a tie. */
-static live *find_best(const live_set *set, const int32_t *tokens, uint64_t n_tokens,
-                       uint64_t *shared)
+static live *find_best(const live_set *set, const char *tenant, const int32_t *tokens,
+                       uint64_t n_tokens, uint64_t *shared)
 {
     live *best = NULL;
     *shared = 0;
     for (size_t i = 0; i < set->n_entries; i++) {
         live *entry = set->entries[i];
+        if (strcmp(entry->tenant, tenant) != 0)
+            continue;
         uint64_t n = common(entry, tokens, n_tokens);
         bool reachable = entry->n_tokens - n <= set->model->info.rewind_tokens;
         if (reachable && (n > *shared || (n == *shared && best && best->busy && !entry->busy))) {
@@ -158,11 +161,11 @@ static bool branch_off(live_set *set, live *from, uint64_t n, live **out)
     return true;
 }
 
-pawl_status live_take(live_set *set, const int32_t *tokens, uint64_t n_tokens, live **out,
-                      pawl_error *error)
+static pawl_status take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
+                        live **out, pawl_error *error)
 {
     uint64_t shared = 0, most = n_tokens ? n_tokens - 1 : 0;
-    live *best = find_best(set, tokens, most, &shared);
+    live *best = find_best(set, tenant, tokens, most, &shared);
     if (best && !best->busy && shared == best->n_tokens && shared > 0) {
         mark_used(set, best, true);
         *out = best;
@@ -173,6 +176,18 @@ pawl_status live_take(live_set *set, const int32_t *tokens, uint64_t n_tokens, l
     if (set->n_entries == set->max_entries && !live_drop_oldest(set))
         return pawl_fail(error, PAWL_E_BUSY, "all %zu sequences are busy", set->max_entries);
     return open_new(set, out, error);
+}
+
+pawl_status live_take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
+                      live **out, pawl_error *error)
+{
+    live *taken = NULL;
+    pawl_status status = take(set, tenant, tokens, n_tokens, &taken, error);
+    if (status)
+        return status;
+    snprintf(taken->tenant, sizeof taken->tenant, "%s", tenant);
+    *out = taken;
+    return PAWL_OK;
 }
 
 void live_keep(live_set *set, live *entry)

@@ -15,7 +15,8 @@
 
 typedef struct live {
     pawl_sequence *sequence;
-    int32_t *tokens; /* n_tokens that have state, in order */
+    char tenant[STORE_KEY_NAME_SIZE]; /* whose tokens it holds */
+    int32_t *tokens;                  /* n_tokens that have state, in order */
     uint64_t n_tokens;
     uint64_t room;    /* of tokens                          */
     uint64_t used_at; /* counts uses: larger is later       */
@@ -36,9 +37,10 @@ void live_set_close(live_set *set); /* closes all sequences */
 
 /* A busy entry whose state covers the longest possible beginning of the tokens, but
  * never all of them: continued where an idle entry ends there, forked where it goes
- * on differently or is busy, new otherwise. Its n_tokens is what was reused. */
-pawl_status live_take(live_set *set, const int32_t *tokens, uint64_t n_tokens, live **out,
-                      pawl_error *error);
+ * on differently or is busy, new otherwise. Its n_tokens is what was reused: only of the
+ * same tenant, since cached_tokens would tell one what another has asked. */
+pawl_status live_take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
+                      live **out, pawl_error *error);
 /* The turn is over: keep its state for later. */
 void live_keep(live_set *set, live *entry);
 /* Its state is not to be trusted, or in the way. */

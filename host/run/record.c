@@ -30,6 +30,7 @@ void run_record_release(run_record *record)
         free(record->id);
         free(record->parent_id);
         free(record->model);
+        free(record->tenant);
         free(record->request);
         free(record->input);
         free(record->output);
@@ -57,6 +58,7 @@ run_record *run_record_from_store(const store_response *row)
     record->id = strdup(row->id);
     record->parent_id = row->parent_id ? strdup(row->parent_id) : NULL;
     record->model = strdup(row->model);
+    record->tenant = strdup(row->tenant ? row->tenant : "");
     record->status = known_status(row->status);
     record->created_ms = row->created_ms;
     record->completed_ms = row->completed_ms;
@@ -67,8 +69,8 @@ run_record *run_record_from_store(const store_response *row)
     record->tokens = malloc((size_t)(row->n_tokens + 1) * sizeof *record->tokens);
     record->stored = true;
     if (!record->id || (row->parent_id && !record->parent_id) || !record->model ||
-        !record->request || !record->input || !record->output || !record->result ||
-        !record->tokens) {
+        !record->tenant || !record->request || !record->input || !record->output ||
+        !record->result || !record->tokens) {
         run_record_release(record);
         return NULL;
     }
@@ -84,6 +86,7 @@ store_response run_record_view(const run_record *record)
     return (store_response){.id = record->id,
                             .parent_id = record->parent_id,
                             .model = record->model,
+                            .tenant = record->tenant,
                             .status = record->status,
                             .created_ms = record->created_ms,
                             .completed_ms = record->completed_ms,

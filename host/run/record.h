@@ -23,6 +23,7 @@ struct run_record {
     char *parent_id;    /* or NULL                                           */
     run_record *parent; /* or NULL: none, or not looked up yet               */
     char *model;        /* name it was asked for by                          */
+    char *tenant;       /* whose it is; NULL: ""                             */
     const char *status;
     int64_t created_ms; /* wall clock                                        */
     int64_t completed_ms;

@@ -15,6 +15,7 @@ run_request *run_request_new(const base_clock *clock)
     atomic_init(&request->references, 1);
     clock_new_id(clock, "resp_", request->id);
     request->created_ms = clock->wall_ms(clock->context);
+    request->caller = RUN_NOBODY;
     request->store = true;
     request->generate = true;
     request->thinking = -1;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "run/caller.h"
 #include "run/model.h"
 #include "run/record.h"
 
@@ -26,6 +27,7 @@ typedef struct run_request {
     atomic_int references;  /* touched by retain and free alone              */
     char id[CLOCK_ID_SIZE]; /* "resp_…", made by run_request_new             */
     int64_t created_ms;     /* wall clock                                    */
+    run_caller caller;      /* whose it is; run_request_new: RUN_NOBODY      */
     run_model *model;       /* not owned; lives as long as the runtime       */
     run_record *parent;     /* a reference, or NULL                          */
     cJSON *items;           /* array: the new input items in the shape of

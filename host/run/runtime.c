@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "run/choices.h"
+#include "run/keys.h"
 #include "run/prompt.h"
 #include "run/scheduler.h"
 #include "run/turn.h"
@@ -18,6 +19,7 @@
 
 #define WORKER_JOBS 1024
 #define DEFAULT_QUEUE 256
+#define KEY_USED_MS 600000 /* a key's last use is kept to so much, to spare the disk */
 
 struct run_runtime {
     const base_clock *clock;
@@ -118,8 +120,43 @@ const base_clock *run_clock(const run_runtime *r)
     return r->clock;
 }
 
-static bool refuse_busy(run_refusal *refusal, const run_runtime *r)
+int run_retry_after(const run_runtime *r)
 {
+    int longest = 1;
+    for (size_t i = 0; i < r->n_models; i++) {
+        int wait = run_scheduler_wait(r->models[i]->scheduler);
+        longest = wait > longest ? wait : longest;
+    }
+    return longest;
+}
+
+bool run_keys_exist(const run_runtime *r)
+{
+    return r->store && r->store->key_count(r->store) > 0;
+}
+
+enum run_key_answer run_key_find(run_runtime *r, const char *hash, run_caller *caller)
+{
+    store_key key;
+    int64_t now = r->clock->wall_ms(r->clock->context);
+    if (!r->store || !r->store->key_find(r->store, hash, caller->key, &key))
+        return RUN_KEY_UNKNOWN;
+    if (key.revoked_ms)
+        return RUN_KEY_REVOKED;
+    if (key.expires_ms && key.expires_ms <= now)
+        return RUN_KEY_EXPIRED;
+    if (now - key.used_ms > KEY_USED_MS)
+        r->store->key_mark(r->store, key.id, STORE_KEY_USED, now, NULL, NULL, NULL);
+    *caller = (run_caller){.scopes = key.scopes};
+    memcpy(caller->key, key.id, sizeof caller->key);
+    memcpy(caller->name, key.name, sizeof caller->name);
+    memcpy(caller->tenant, key.tenant, sizeof caller->tenant);
+    return RUN_KEY_GOOD;
+}
+
+static bool refuse_busy(run_refusal *refusal, const run_runtime *r, const run_model *model)
+{
+    refusal->retry_after = run_scheduler_wait(model->scheduler);
     if (atomic_load(&r->stopping))
         return run_refuse(refusal, RUN_REFUSED_STOPPING, "", "the server is shutting down");
     return run_refuse(refusal, RUN_REFUSED_BUSY, "",
@@ -130,7 +167,7 @@ static bool refuse_busy(run_refusal *refusal, const run_runtime *r)
 static bool check_request(const run_runtime *r, const run_request *request, run_refusal *refusal)
 {
     if (atomic_load(&r->stopping))
-        return refuse_busy(refusal, r);
+        return refuse_busy(refusal, r, request->model);
     if (request->store && request->parent && !request->parent->stored)
         return run_refuse(refusal, RUN_REFUSED_INPUT, "store",
                           "the previous response was not stored (store: false), so what follows "
@@ -199,7 +236,7 @@ static bool start_prompt(run_runtime *r, run_request *request, const run_prompt 
     run_scheduler *scheduler = request->model->scheduler;
     pawl_error error = {.struct_size = sizeof error};
     if (!claim(scheduler, n))
-        return refuse_busy(refusal, r);
+        return refuse_busy(refusal, r, request->model);
     run_choices *choices = n > 1 ? run_choices_open(n, listener) : NULL;
     pawl_status status = n > 1 && !choices
                              ? pawl_fail(&error, PAWL_E_MEMORY, "no memory for %zu replies", n)
@@ -256,7 +293,7 @@ bool run_tokens(run_runtime *r, const run_request *request, int32_t **tokens, ui
     return true;
 }
 
-run_record *run_find(run_runtime *r, const char *id, bool with_removed)
+run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, bool with_removed)
 {
     store_response *row = NULL;
     pawl_error error = {.struct_size = sizeof error};
@@ -268,7 +305,9 @@ run_record *run_find(run_runtime *r, const char *id, bool with_removed)
             log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);
         return NULL;
     }
-    run_record *record = run_record_from_store(row);
+    /* Another tenant's is unknown, in the same words. */
+    bool own = !caller || strcmp(row->tenant ? row->tenant : "", caller->tenant) == 0;
+    run_record *record = own ? run_record_from_store(row) : NULL;
     free(row);
     return record;
 }
@@ -306,7 +345,7 @@ bool run_chain_has_call(run_runtime *r, run_record *from, const char *call_id)
         if (!found && record->parent)
             parent = run_record_retain(record->parent);
         else if (!found && record->parent_id)
-            parent = run_find(r, record->parent_id, true);
+            parent = run_find(r, NULL, record->parent_id, true);
         run_record_release(record);
         record = parent;
     }

@@ -43,6 +43,7 @@ typedef struct run_refusal {
     enum run_refusal_reason reason;
     char param[64]; /* "input", "input[2].call_id", …; "" none */
     char message[300];
+    int retry_after; /* of RUN_REFUSED_BUSY: seconds, as run_retry_after() */
 } run_refusal;
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error);
@@ -58,6 +59,9 @@ size_t run_model_count(const run_runtime *runtime);                      /* [any
 run_model *run_model_at(const run_runtime *runtime, size_t i);           /* [any] */
 run_model *run_model_find(const run_runtime *runtime, const char *name); /* NULL: unknown. [any] */
 const base_clock *run_clock(const run_runtime *runtime);
+/* Seconds after which it is worth asking a server again that had too much to do: from
+ * how many turns wait and how long turns have taken lately. [any] */
+int run_retry_after(const run_runtime *runtime);
 
 /* Prepares a request (history, rendering, tokens, context check) and queues it. The
  * request becomes the runtime's in every case. False: refused, *refusal says why and
@@ -82,9 +86,11 @@ bool run_tokens(run_runtime *runtime, const run_request *request, int32_t **toke
 void run_cancel(run_turn *turn);
 void run_turn_release(run_turn *turn); /* [any], NULL allowed */
 
-/* A stored response, its chain not loaded. NULL: unknown. with_removed as in
- * store.h. [worker] */
-run_record *run_find(run_runtime *runtime, const char *id, bool with_removed);
+/* A stored response, its chain not loaded. NULL: unknown, or another tenant's than the
+ * caller's; caller NULL: whosever it is, for ancestors of one's own. with_removed as
+ * in store.h. [worker] */
+run_record *run_find(run_runtime *runtime, const run_caller *caller, const char *id,
+                     bool with_removed);
 /* Removes a stored response; done is called from the store's thread. [worker] */
 bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
 /* The function_call of this call_id in a record's own items or its ancestors'. [worker] */

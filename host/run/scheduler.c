@@ -32,6 +32,7 @@ struct run_scheduler {
     atomic_bool closing;
     pthread_t thread;
     run_turn *pending; /* next to be admitted, or NULL           */
+    run_pace pace;     /* how long turns take                   */
     live_set sequences;
     run_step step; /* the active turns and their slots       */
 };
@@ -50,7 +51,8 @@ static pawl_status reserve(run_scheduler *s, live *entry, uint64_t n_tokens, paw
 static pawl_status admit(run_scheduler *s, run_turn *turn, pawl_error *error)
 {
     live *entry = NULL;
-    pawl_status status = live_take(&s->sequences, turn->tokens, turn->n_prompt, &entry, error);
+    pawl_status status = live_take(&s->sequences, turn->request->caller.tenant, turn->tokens,
+                                   turn->n_prompt, &entry, error);
     if (status && s->step.n_active)
         return PAWL_E_BUSY;
     if (status) /* nobody will end and make room: this is final */
@@ -167,13 +169,14 @@ pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run
     s->model = model;
     s->queue_limit = queue_limit;
     s->inbox = queue_open(queue_limit);
+    run_pace_init(&s->pace);
     pawl_status status =
         s->inbox ? PAWL_OK : pawl_fail(error, PAWL_E_MEMORY, "no memory for a queue");
     if (!status)
         status =
             live_set_open(&s->sequences, model, (size_t)model->max_sequences * IDLE_FACTOR, error);
     if (!status)
-        status = run_step_open(&s->step, model, &s->sequences, error);
+        status = run_step_open(&s->step, model, &s->sequences, &s->pace, error);
     if (!status && pthread_create(&s->thread, NULL, engine_thread, s) != 0)
         status = pawl_fail(error, PAWL_E_MEMORY, "the engine thread cannot be started");
     if (status) {
@@ -205,6 +208,11 @@ bool run_scheduler_submit(run_scheduler *s, run_turn *turn)
         return true;
     run_scheduler_unclaim(s);
     return false;
+}
+
+int run_scheduler_wait(run_scheduler *s)
+{
+    return run_pace_wait(&s->pace, atomic_load(&s->claimed), s->model->max_sequences);
 }
 
 void run_scheduler_close(run_scheduler *s)

@@ -22,6 +22,8 @@ void run_scheduler_unclaim(run_scheduler *s);
 /* Queues a turn in a claimed place; the scheduler's reference goes with it. False: it
  * was closed meanwhile, the turn is still the caller's. [any] */
 bool run_scheduler_submit(run_scheduler *s, run_turn *turn);
+/* Seconds until a good part of those who wait will have been served. [any] */
+int run_scheduler_wait(run_scheduler *s);
 /* Cancels all turns, sends their ENDs to be stored, ends the thread. NULL allowed. [main] */
 void run_scheduler_close(run_scheduler *s);
 

@@ -11,10 +11,10 @@
 #include <string.h>
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
-                          pawl_error *error)
+                          run_pace *pace, pawl_error *error)
 {
     size_t n = model->max_sequences;
-    *step = (run_step){.model = model, .sequences = sequences};
+    *step = (run_step){.model = model, .sequences = sequences, .pace = pace};
     step->active = calloc(n, sizeof *step->active);
     step->slots = calloc(n, sizeof *step->slots);
     step->out_tokens = calloc(n, sizeof *step->out_tokens);
@@ -38,7 +38,8 @@ void run_step_close(run_step *step)
 
 void run_step_add(run_step *step, run_turn *turn, live *entry)
 {
-    step->active[step->n_active++] = (run_active){turn, entry};
+    int64_t now = turn->clock->monotonic_ns(turn->clock->context);
+    step->active[step->n_active++] = (run_active){turn, entry, now};
 }
 
 void run_step_wake(run_step *step, run_turn *turn)
@@ -59,6 +60,9 @@ void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const
         live_drop(step->sequences, ended.entry);
     else
         live_keep(step->sequences, ended.entry);
+    const base_clock *clock = ended.turn->clock;
+    int64_t ns = clock->monotonic_ns(clock->context) - ended.started_ns;
+    run_pace_note(step->pace, ns > 0 ? (uint64_t)ns / 1000000 : 0);
     run_turn_end(ended.turn, outcome, why);
 }
 

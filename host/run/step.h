@@ -9,6 +9,7 @@
 #define RUN_STEP_H
 
 #include "run/live.h"
+#include "run/pace.h"
 #include "run/turn.h"
 
 /* Tokens that one forward pass may take: every decoding turn's one, then prompts. */
@@ -16,12 +17,14 @@
 
 typedef struct run_active {
     run_turn *turn;
-    live *entry; /* entry->n_tokens of the timeline have state */
+    live *entry;        /* entry->n_tokens of the timeline have state */
+    int64_t started_ns; /* monotonic                                  */
 } run_active;
 
 typedef struct run_step {
     const run_model *model;
     live_set *sequences;
+    run_pace *pace;
     run_active *active; /* n_active of at most model->max_sequences            */
     size_t n_active;
     pawl_slot *slots;     /* one for each active turn that is in the pass        */
@@ -32,7 +35,7 @@ typedef struct run_step {
 } run_step;
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
-                          pawl_error *error);
+                          run_pace *pace, pawl_error *error);
 void run_step_close(run_step *step);
 
 void run_step_add(run_step *step, run_turn *turn, live *entry);

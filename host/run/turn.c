@@ -165,6 +165,7 @@ static run_record *make_record(run_turn *turn, enum run_turn_outcome outcome, co
     record->parent_id = request->parent ? strdup(request->parent->id) : NULL;
     record->parent = request->parent ? run_record_retain(request->parent) : NULL;
     record->model = strdup(request->model->name);
+    record->tenant = strdup(request->caller.tenant);
     record->status = status[outcome];
     record->created_ms = request->created_ms;
     record->completed_ms = turn->clock->wall_ms(turn->clock->context);
@@ -176,8 +177,8 @@ static run_record *make_record(run_turn *turn, enum run_turn_outcome outcome, co
     record->n_tokens = turn->n_tokens;
     record->n_prompt = turn->n_prompt;
     turn->tokens = NULL;
-    if (record->id && record->model && record->request && record->input && record->output &&
-        record->result && (!request->parent || record->parent_id))
+    if (record->id && record->model && record->tenant && record->request && record->input &&
+        record->output && record->result && (!request->parent || record->parent_id))
         return record;
     run_record_release(record);
     return NULL;

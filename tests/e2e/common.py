@@ -38,7 +38,7 @@ HERMES = ("<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a
 # An unhurried build gets more time; no limit here is a measure of speed.
 SLOWNESS = 10 if SANITIZER else 1
 START_TIMEOUT = 30 * SLOWNESS
-READY = "listening on http://"
+READY = re.compile(r"listening on (https?)://(\S+)/v1$")
 REPORT = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error: ")
 
 sys.path[:0] = [str(ROOT / "tests" / "e2e" / "clients"), str(ROOT / "examples" / "clients")]
@@ -100,8 +100,8 @@ class Server:
                         "--plugin-dir", TEST_PLUGINS, *args]
         for name, model in models.items():
             self.command += ["--model", f"{name}={self._path_of(name, model)}"]
-        self.environment = {**os.environ, **(env or {})}
-        self.environment.pop("PAWL_API_KEY", None)
+        self.environment = {name: value for name, value in os.environ.items() if name != "PAWL_API_KEY"}
+        self.environment.update(env or {})
         self.process = None
 
     def _path_of(self, name, model):
@@ -122,9 +122,9 @@ class Server:
         watchdog.start()
         try:
             for line in self.process.stdout:
-                if line.startswith(READY):
-                    self.address = line[len(READY):].strip().removesuffix("/v1")
-                    self.host, self.port = self.address.split(":")
+                if (ready := READY.match(line.strip())):
+                    self.scheme, self.address = ready.groups()
+                    self.host, self.port = self.address.rsplit(":", 1)
                     return self
         finally:
             watchdog.cancel()
@@ -132,7 +132,7 @@ class Server:
 
     @property
     def base_url(self):
-        return f"http://{self.address}/v1"
+        return f"{self.scheme}://{self.address}/v1"
 
     def kill(self):
         self.process.kill()
@@ -191,6 +191,10 @@ class Server:
         """Sums in bytes from /proc: Pss, Rss… of smaps_rollup, VmHWM… of status."""
         text = "".join(pathlib.Path(f"/proc/{self.process.pid}/{f}").read_text() for f in ("smaps_rollup", "status"))
         return [int(re.search(rf"^{name}:\s+(\d+) kB", text, re.M)[1]) * 1024 for name in names]
+
+    def descriptors(self):
+        """How many files the process has open."""
+        return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     # ------------------------------------------------------------ requests
 

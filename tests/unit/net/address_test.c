@@ -17,7 +17,7 @@
 
 #include "net/address.h"
 
-static void parses_loopback(void **state)
+static void parses_addresses(void **state)
 {
     (void)state;
     static const struct {
@@ -29,13 +29,19 @@ static void parses_loopback(void **state)
                 {"localhost:0", "127.0.0.1", 0, false},
                 {"LocalHost:65535", "127.0.0.1", 65535, false},
                 {"127.1.2.3:1", "127.1.2.3", 1, false},
-                {"[::1]:80", "::1", 80, true}};
+                {"[::1]:80", "::1", 80, true},
+                {"0.0.0.0:80", "0.0.0.0", 80, false},
+                {"192.168.0.1:80", "192.168.0.1", 80, false},
+                {"[::]:80", "::", 80, true},
+                {"[2001:DB8::1]:80", "2001:db8::1", 80, true}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         net_address address;
         assert_int_equal(address_parse(good[i].text, &address, NULL), PAWL_OK);
         assert_string_equal(address.host, good[i].host);
         assert_int_equal(address.port, good[i].port);
         assert_int_equal(address.v6, good[i].v6);
+        assert_int_equal(address.loopback, i < 5);
+        assert_int_equal(address.any, strspn(address.host, "0.:") == strlen(address.host));
     }
 }
 
@@ -53,9 +59,6 @@ static void refuses_the_rest(void **state)
                                       "[::1",
                                       "[::1]",
                                       "::1:80",
-                                      "0.0.0.0:80",
-                                      "192.168.0.1:80",
-                                      "[::]:80",
                                       "example.org:80",
                                       "[127.0.0.1]:80",
                                       "127.0.0.1.org:80",
@@ -114,6 +117,18 @@ static void knows_its_own_names(void **state)
         assert_false(address_is_local_host(strange[i]));
 }
 
+static void knows_addresses_from_names(void **state)
+{
+    (void)state;
+    assert_true(address_is_literal("192.0.2.7"));
+    assert_true(address_is_literal("192.0.2.7:8080"));
+    assert_true(address_is_literal("[2001:db8::1]:443"));
+    static const char *const names[] = {"",       "example.org", "192.0.2.7.nip.io", "0.0.0.0",
+                                        "[::]:1", "192.0.2.7:",  "192.0.2",          "0x7f.1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_false(address_is_literal(names[i]));
+}
+
 static void knows_its_own_origins(void **state)
 {
     (void)state;
@@ -137,9 +152,9 @@ static void knows_its_own_origins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_loopback),       cmocka_unit_test(refuses_the_rest),
+        cmocka_unit_test(parses_addresses),      cmocka_unit_test(refuses_the_rest),
         cmocka_unit_test(names_what_is_in_use),  cmocka_unit_test(knows_its_own_names),
-        cmocka_unit_test(knows_its_own_origins),
+        cmocka_unit_test(knows_its_own_origins), cmocka_unit_test(knows_addresses_from_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 
 #include "api/api.h"
 #include "base/queue.h"
+#include "run/keys.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,6 +42,9 @@ struct run_runtime {
     queue *jobs;
     pthread_t thread;
     atomic_bool full; /* jobs are refused */
+    /* A stored key: its hash, and what is to be said of it. */
+    char key_hash[STORE_KEY_HASH_SIZE];
+    atomic_int key_answer;
 };
 
 typedef struct fake_job {
@@ -59,7 +63,7 @@ static void *fake_work(void *arg)
     return NULL;
 }
 
-static run_runtime *fake_open(void)
+static inline run_runtime *fake_open(void)
 {
     run_runtime *runtime = calloc(1, sizeof *runtime);
     runtime->jobs = queue_open(1000);
@@ -67,7 +71,7 @@ static run_runtime *fake_open(void)
     return runtime;
 }
 
-static void fake_close(run_runtime *runtime)
+static inline void fake_close(run_runtime *runtime)
 {
     queue_close(runtime->jobs);
     pthread_join(runtime->thread, NULL);
@@ -89,6 +93,27 @@ const base_clock *run_clock(const run_runtime *runtime)
 {
     (void)runtime;
     return clock_system();
+}
+
+int run_retry_after(const run_runtime *runtime)
+{
+    (void)runtime;
+    return 17;
+}
+
+bool run_keys_exist(const run_runtime *runtime)
+{
+    return runtime->key_hash[0] != '\0';
+}
+
+enum run_key_answer run_key_find(run_runtime *runtime, const char *hash, run_caller *caller)
+{
+    if (hash ? strcmp(hash, runtime->key_hash) != 0 : strcmp(caller->key, "key_stored") != 0)
+        return RUN_KEY_UNKNOWN;
+    enum run_key_answer answer = (enum run_key_answer)atomic_load(&runtime->key_answer);
+    if (answer == RUN_KEY_GOOD)
+        *caller = (run_caller){"key_stored", "name", "tenant", STORE_SCOPE_INFERENCE};
+    return answer;
 }
 
 /* -------------------------------------------------------------------- call ---- */
@@ -180,8 +205,9 @@ api_call *api_http(run_runtime *runtime, const api_http_request *request, run_li
     (void)runtime;
     api_call *call = fake_start(request->path, NULL, listener);
     if (call->kind == API_REPLY)
-        snprintf(call->body, sizeof call->body, "{\"method\":\"%s\",\"query\":\"%s\",\"body\":%zu}",
-                 request->method, request->query, request->body_size);
+        snprintf(call->body, sizeof call->body,
+                 "{\"method\":\"%s\",\"query\":\"%s\",\"body\":%zu,\"tenant\":\"%s\"}",
+                 request->method, request->query, request->body_size, request->caller->tenant);
     return call;
 }
 
@@ -308,10 +334,10 @@ void api_frame_free(api_frame *frame)
     free(frame);
 }
 
-api_call *api_frame_start(run_runtime *runtime, api_frame *frame, run_record *parent,
-                          run_listener listener)
+api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_caller *caller,
+                          run_record *parent, run_listener listener)
 {
-    (void)runtime;
+    (void)runtime, (void)caller;
     return fake_start(frame->words, parent, listener);
 }
 
