@@ -11,12 +11,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "net/server.h"
-<<<<<<< HEAD
 #include "open_models.h"
-=======
-#include "run/runtime.h"
 #include "serve_network.h"
->>>>>>> keys
 #include "store/sqlite_store.h"
 
 #include <signal.h>
@@ -24,16 +20,8 @@
 #include <string.h>
 
 typedef struct options {
-<<<<<<< HEAD
     open_models served;
-=======
-    run_model_config models[MAX_MODELS];
-    char *names[MAX_MODELS]; /* copies of NAME in NAME=PATH */
-    size_t n_models;
-    const char *folders[MAX_FOLDERS]; /* --plugin-dir                */
-    size_t n_folders;
     serve_network network;
->>>>>>> keys
     const char *listen;
     const char *data; /* NULL: the default folder */
     bool verbose;
@@ -54,14 +42,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
-<<<<<<< HEAD
         state->child_inputs[0] = &o->served;
-=======
-        state->child_inputs[0] = &o->network;
-        return 0;
-    case 'm':
-        add_model(o, arg, state);
->>>>>>> keys
+        state->child_inputs[1] = &o->network;
         return 0;
     case 'l':
         o->listen = arg;
@@ -118,20 +100,7 @@ static void handle_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-<<<<<<< HEAD
-/* The line that scripts wait for; the port is the real one, also for port 0. */
-static void print_address(const char *listen, unsigned port)
-{
-    const char *colon = strrchr(listen, ':');
-    int host_size = colon ? (int)(colon - listen) : (int)strlen(listen);
-    printf("listening on http://%.*s:%u/v1\n", host_size, listen, port);
-    fflush(stdout);
-}
-
 static pawl_status serve(options *o, pawl_error *error)
-=======
-static pawl_status serve(options *o, registry *plugins, pawl_error *error)
->>>>>>> keys
 {
     store *kept = NULL;
     registry *plugins = NULL;
@@ -165,14 +134,10 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
 
 int cmd_serve(int argc, char **argv)
 {
-<<<<<<< HEAD
-    static const struct argp_child children[] = {{.argp = &open_models_argp}, {0}};
-=======
-    static const struct argp_child children[] = {{&serve_network_argp, 0, "Network:", 0}, {0}};
->>>>>>> keys
+    static const struct argp_child children[] = {
+        {.argp = &open_models_argp}, {&serve_network_argp, 0, "Network:", 0}, {0}};
     static const struct argp parser = {
         .options = option_table,
-        .children = children,
         .parser = parse_option,
         .children = children,
         .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "

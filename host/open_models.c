@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum option_key { KEY_CONTEXT = 512, KEY_KV, KEY_SEQUENCES, KEY_QUEUE, KEY_PLUGINS };
 
@@ -39,10 +40,11 @@ static void add_model(open_models *o, const char *text, struct argp_state *state
 {
     if (o->n_models == OPEN_MAX_MODELS)
         argp_error(state, "more than %d models", OPEN_MAX_MODELS);
-    const char *equals = strchr(text, '='), *slash = strchr(text, '/');
+    /* A name may have slashes, and a path an equals sign: what exists is a path. */
+    const char *equals = access(text, F_OK) == 0 ? NULL : strchr(text, '=');
     run_model_config *model = &o->models[o->n_models];
     model->path = text;
-    if (equals && (!slash || equals < slash)) {
+    if (equals) {
         o->names[o->n_models] = strndup(text, (size_t)(equals - text));
         model->name = o->names[o->n_models];
         model->path = equals + 1;

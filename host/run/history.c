@@ -245,18 +245,26 @@ cJSON *run_history_messages(run_runtime *runtime, const run_request *request, ru
     return NULL;
 }
 
-bool run_history_drop_oldest(cJSON *list)
+size_t run_history_turns(const cJSON *list)
 {
-    int n = cJSON_GetArraySize(list), first = 0;
-    while (first < n && (is(cJSON_GetArrayItem(list, first), "role", "system") ||
-                         is(cJSON_GetArrayItem(list, first), "role", "developer")))
-        first++;
-    int next = first + 1;
-    while (next < n && !is(cJSON_GetArrayItem(list, next), "role", "user"))
-        next++;
-    if (next >= n)
-        return false;
-    for (int i = first; i < next; i++)
-        cJSON_DeleteItemFromArray(list, first);
-    return true;
+    size_t n = 0;
+    const cJSON *message;
+    cJSON_ArrayForEach(message, list) n += is(message, "role", "user");
+    return n;
+}
+
+cJSON *run_history_without(const cJSON *list, size_t n_turns)
+{
+    cJSON *rest = cJSON_CreateArray();
+    bool leading = true; /* system messages at the front always stay */
+    size_t turn = 0;
+    const cJSON *message;
+    cJSON_ArrayForEach(message, list)
+    {
+        leading = leading && (is(message, "role", "system") || is(message, "role", "developer"));
+        turn += is(message, "role", "user");
+        if (leading || turn > n_turns)
+            cJSON_AddItemReferenceToArray(rest, (cJSON *)(uintptr_t)message);
+    }
+    return rest;
 }

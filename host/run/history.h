@@ -20,9 +20,11 @@
  * instructions first. NULL: refused. */
 cJSON *run_history_messages(run_runtime *runtime, const run_request *request, run_refusal *refusal);
 
-/* Removes the oldest turn: everything after the leading system messages up to the
- * second user message. False: only one turn is left. */
-bool run_history_drop_oldest(cJSON *messages);
+/* A turn begins with each user message. */
+size_t run_history_turns(const cJSON *messages);
+/* The same messages, referred to, without the n oldest turns: leading system messages
+ * and everything from the n + 1st user message on. The list must outlive it. */
+cJSON *run_history_without(const cJSON *messages, size_t n_turns);
 
 /* Fills a refusal; always false. */
 bool run_refuse(run_refusal *refusal, enum run_refusal_reason reason, const char *param,

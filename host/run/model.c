@@ -137,6 +137,22 @@ pawl_status run_chat_open(registry *plugins, const char *name, const char *chat_
                   : PAWL_OK;
 }
 
+/* No sequence can be longer than all pages together; better said at start than in the
+ * middle of a turn. */
+static void clamp_context(run_model *m)
+{
+    uint64_t pages = 0, free_pages = 0;
+    m->engine_api->capacity(m->engine, &pages, &free_pages);
+    uint64_t room = pages * m->info.page_tokens;
+    if (room == 0 || room >= m->info.context_limit)
+        return;
+    log_write(PAWL_LOG_WARN, "model",
+              "%s: memory for attention state holds %llu tokens, so the context is that instead "
+              "of %llu; give it more (--kv-mb)",
+              m->name, (unsigned long long)room, (unsigned long long)m->info.context_limit);
+    m->info.context_limit = room;
+}
+
 /* Opens the engine that inspected the file. */
 static pawl_status open_engine(run_model *m, const run_model_config *config, pawl_error *error)
 {
@@ -154,6 +170,7 @@ static pawl_status open_engine(run_model *m, const run_model_config *config, paw
         return status;
     m->info.struct_size = sizeof m->info;
     m->engine_api->info(m->engine, &m->info);
+    clamp_context(m);
     return PAWL_OK;
 }
 
@@ -216,6 +233,11 @@ static pawl_status open_parts(registry *plugins, run_model *m, const run_model_c
         return pawl_fail(error, PAWL_E_FORMAT,
                          "%s: the tokenizer has %u tokens, the weights only %u", m->path,
                          m->vocabulary.vocab_size, m->info.vocab_size);
+    for (uint32_t i = 0; i < m->vocabulary.vocab_size; i++) {
+        uint64_t size = m->tokenizer_api->piece(m->tokenizer, (int32_t)i).size;
+        if (size > m->longest_piece)
+            m->longest_piece = (uint32_t)size;
+    }
     find_chat(plugins, m, config->dialect);
     return PAWL_OK;
 }

@@ -47,6 +47,7 @@ typedef struct run_model {
     pawl_chat *chat; /* NULL: no dialect fits                    */
     pawl_engine_info info;
     pawl_tokenizer_info vocabulary;
+    uint32_t longest_piece; /* bytes of the longest token              */
     uint32_t max_sequences;
     int64_t created_ms;       /* wall clock at opening                    */
     run_scheduler *scheduler; /* NULL until the runtime serves it         */

@@ -218,8 +218,23 @@ static void find_stop_tokens(const run_model *model, const rendered *r, run_prom
         prompt, model->tokenizer_api->token(model->tokenizer, json_text(stop->valuestring)));
 }
 
+/* True where so much text cannot fit, however it is tokenised: then it is not encoded,
+ * and n_tokens is what it has at least. Normalisation may make text shorter, by less
+ * than 4 times. */
+static bool too_long(const run_model *model, const rendered *r, uint64_t limit, run_prompt *prompt)
+{
+    uint64_t bytes = 0, shortest = 4 * (uint64_t)model->longest_piece;
+    for (uint64_t i = 0; i < r->n_segments; i++)
+        bytes += r->segments[i].text.size;
+    if (!shortest || bytes / shortest <= limit)
+        return false;
+    prompt->n_tokens = bytes / shortest;
+    prompt->estimated = true;
+    return true;
+}
+
 static bool build_once(const run_request *request, cJSON *messages, bool whole_history,
-                       run_prompt *prompt, run_refusal *refusal)
+                       uint64_t limit, run_prompt *prompt, run_refusal *refusal)
 {
     const run_model *model = request->model;
     rendered r = {0};
@@ -228,7 +243,7 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
     bool ok = prompt->chat_request
                   ? render(model, prompt->chat_request, &r, refusal)
                   : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
-    if (ok)
+    if (ok && !too_long(model, &r, limit, prompt))
         ok = (whole_history && take_over(model, &r, request->parent, prompt, refusal)) ||
              encode_all(model, &r, prompt, refusal);
     if (ok)
@@ -238,14 +253,17 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
 }
 
 /* The prompt that the client wrote itself. */
-static bool build_raw(const run_request *request, run_prompt *prompt, run_refusal *refusal)
+static bool build_raw(const run_request *request, uint64_t limit, run_prompt *prompt,
+                      run_refusal *refusal)
 {
     uint64_t kind = request->raw_control ? PAWL_SEGMENT_CONTROL : PAWL_SEGMENT_LITERAL;
     pawl_segment segment = {json_text(request->raw_text ? request->raw_text : ""), kind};
     rendered r = {.segments = &segment, .n_segments = 1};
-    bool ok = request->raw_tokens
-                  ? join(prompt, request->raw_tokens, request->n_raw_tokens, NULL, 0, refusal)
-                  : encode_all(request->model, &r, prompt, refusal);
+    bool ok = true;
+    if (request->raw_tokens)
+        ok = join(prompt, request->raw_tokens, request->n_raw_tokens, NULL, 0, refusal);
+    else if (!too_long(request->model, &r, limit, prompt))
+        ok = encode_all(request->model, &r, prompt, refusal);
     if (!ok)
         return false;
     find_stop_tokens(request->model, &r, prompt);
@@ -258,13 +276,39 @@ static bool is_raw(const run_request *request)
     return request->raw_text || request->raw_tokens;
 }
 
-static bool refuse_length(const run_request *request, uint64_t n_tokens, run_refusal *refusal)
+static bool refuse_length(const run_request *request, const run_prompt *prompt,
+                          run_refusal *refusal)
 {
     unsigned long long room = request->model->info.context_limit;
     return run_refuse(refusal, RUN_REFUSED_TOO_LONG, "input",
                       "This model's maximum context length is %llu tokens. However, your %s "
-                      "resulted in %llu tokens, and a reply needs at least 1 more.",
-                      room, is_raw(request) ? "prompt" : "messages", (unsigned long long)n_tokens);
+                      "resulted in %s%llu tokens, and a reply needs at least 1 more.",
+                      room, is_raw(request) ? "prompt" : "messages",
+                      prompt->estimated ? "at least " : "", (unsigned long long)prompt->n_tokens);
+}
+
+/* Drops the fewest oldest turns with which the prompt fits, found by bisection; the last
+ * turn always stays. */
+static bool build_truncated(const run_request *request, const cJSON *messages, uint64_t limit,
+                            run_prompt *prompt, run_refusal *refusal)
+{
+    size_t low = 1, high = run_history_turns(messages);
+    bool ok = true;
+    if (high < 2)
+        return true;
+    for (high--; ok;) {
+        size_t n = low + (high - low) / 2;
+        cJSON *rest = run_history_without(messages, n);
+        ok = build_once(request, rest, false, limit, prompt, refusal);
+        cJSON_Delete(rest);
+        if (low == high)
+            break;
+        if (prompt->n_tokens > limit)
+            low = n + 1;
+        else
+            high = n;
+    }
+    return ok;
 }
 
 /* limit: of the tokens. */
@@ -279,9 +323,11 @@ static bool build_chat(run_runtime *runtime, const run_request *request, uint64_
     cJSON *messages = run_history_messages(runtime, request, refusal);
     if (!messages)
         return false;
-    bool ok = build_once(request, messages, true, prompt, refusal);
-    while (ok && prompt->n_tokens > limit && request->truncate && run_history_drop_oldest(messages))
-        ok = build_once(request, messages, false, prompt, refusal);
+    bool ok = true;
+    if (cJSON_GetArraySize(messages) > 0 || request->generate) /* else: warms up nothing */
+        ok = build_once(request, messages, true, limit, prompt, refusal);
+    if (ok && prompt->n_tokens > limit && request->truncate)
+        ok = build_truncated(request, messages, limit, prompt, refusal);
     cJSON_Delete(messages);
     return ok;
 }
@@ -290,10 +336,10 @@ static bool build(run_runtime *runtime, const run_request *request, uint64_t lim
                   run_prompt *prompt, run_refusal *refusal)
 {
     *prompt = (run_prompt){0};
-    bool ok = is_raw(request) ? build_raw(request, prompt, refusal)
+    bool ok = is_raw(request) ? build_raw(request, limit, prompt, refusal)
                               : build_chat(runtime, request, limit, prompt, refusal);
     if (ok && prompt->n_tokens > limit)
-        ok = refuse_length(request, prompt->n_tokens, refusal);
+        ok = refuse_length(request, prompt, refusal);
     if (!ok)
         run_prompt_clear(prompt);
     return ok;

@@ -20,8 +20,9 @@
 typedef struct run_prompt {
     int32_t *tokens;
     uint64_t n_tokens;
-    uint64_t n_taken_over;                    /* of them from the parent's timeline     */
-    char *chat_request;                       /* JSON that was rendered, for the parser  */
+    bool estimated;        /* n_tokens is a lower bound: the text was not encoded     */
+    uint64_t n_taken_over; /* of them from the parent's timeline     */
+    char *chat_request;    /* JSON that was rendered, for the parser  */
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
     size_t n_stop_tokens;
 } run_prompt;

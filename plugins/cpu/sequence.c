@@ -146,6 +146,12 @@ pawl_status sequence_fork(const pawl_sequence *from, uint64_t n, pawl_sequence *
         kv_share(&from->engine->pool, from->pages[i]);
         s->pages[s->n_pages++] = from->pages[i];
     }
+    /* The last page is copied now if it is partly filled, so that the older sequence
+     * may go on writing into its own with the pages that it has reserved. */
+    if (n % KV_PAGE && !kv_own(&from->engine->pool, &s->pages[s->n_pages - 1])) {
+        sequence_close(s);
+        return pawl_fail(error, PAWL_E_MEMORY, "no free page for the last tokens of a fork");
+    }
     if (n > 0)
         memcpy(s->tokens, from->tokens, (size_t)n * sizeof *s->tokens);
     s->length = (uint32_t)n;

@@ -76,9 +76,9 @@ static void test_pages(void **state)
     tiny_run(engine, a, tokens, 100, NULL, 0);
     assert_int_equal(all - 3, free_pages(engine));
     assert_int_equal(PAWL_OK, api->fork(a, 100, &b, NULL));
-    assert_int_equal(all - 3, free_pages(engine)); /* two shared pages */
+    assert_int_equal(all - 4, free_pages(engine)); /* a shared page, and a copy of the open one */
     tiny_run(engine, b, tokens, 1, NULL, 0);
-    assert_int_equal(all - 4, free_pages(engine)); /* the open page was copied */
+    assert_int_equal(all - 4, free_pages(engine));
     assert_int_equal(PAWL_OK, api->truncate(a, 64, NULL));
     assert_int_equal(all - 2, free_pages(engine));
     api->sequence_close(a);
@@ -88,6 +88,42 @@ static void test_pages(void **state)
     assert_int_equal(PAWL_E_LIMIT, api->reserve(a = tiny_sequence(engine), 701, NULL));
     assert_int_equal(all, free_pages(engine));
     api->sequence_close(a);
+    free(tokens);
+    api->close(engine);
+}
+
+/* An engine with at least so many pages, and few more. */
+static pawl_engine *engine_with_pages(uint64_t wanted)
+{
+    pawl_engine *engine;
+    pawl_engine_config config = tiny_config(model_path, 1, "{}");
+    for (config.memory_budget = 5000;; config.memory_budget += 5000) {
+        if (tiny_api()->open(&config, NULL, NULL, &engine, NULL) != PAWL_OK)
+            continue;
+        if (free_pages(engine) >= wanted)
+            return engine;
+        tiny_api()->close(engine);
+    }
+}
+
+/* A fork takes nothing that the older sequence has reserved: with no page left, it still
+ * goes on into its own. */
+static void test_fork_keeps_reservations(void **state)
+{
+    (void)state;
+    const pawl_engine_api *api = tiny_api();
+    pawl_engine *engine = engine_with_pages(6);
+    int32_t *tokens = tiny_tokens(2, 300, shape.vocab);
+    pawl_sequence *a = tiny_sequence(engine), *rest = tiny_sequence(engine), *b;
+    assert_int_equal(PAWL_OK, api->reserve(a, 250, NULL));
+    tiny_run(engine, a, tokens, 100, NULL, 0);
+    assert_int_equal(PAWL_OK, api->fork(a, 100, &b, NULL));
+    assert_int_equal(PAWL_OK, api->reserve(rest, free_pages(engine) * 64, NULL));
+    assert_int_equal(0, free_pages(engine));
+    tiny_run(engine, a, tokens + 100, 150, NULL, 0); /* asserts that it went well */
+    api->sequence_close(rest);
+    api->sequence_close(a);
+    api->sequence_close(b);
     free(tokens);
     api->close(engine);
 }
@@ -103,15 +139,8 @@ static void test_memory(void **state)
     config.memory_budget = 1000;
     assert_int_equal(PAWL_E_MEMORY, api->open(&config, NULL, NULL, &engine, &error));
     assert_non_null(strstr(error.message, "scratch"));
-    uint64_t pages = 0;
-    for (config.memory_budget = 5000; pages < 4; config.memory_budget += 5000) {
-        if (api->open(&config, NULL, NULL, &engine, NULL) != PAWL_OK)
-            continue;
-        pages = free_pages(engine);
-        if (pages < 4)
-            api->close(engine);
-    }
-    assert_int_equal(4, pages);
+    engine = engine_with_pages(4);
+    assert_int_equal(4, free_pages(engine));
     int32_t *tokens = tiny_tokens(1, 300, shape.vocab);
     pawl_sequence *a = tiny_sequence(engine);
     pawl_sequence *b = tiny_sequence(engine);
@@ -379,10 +408,15 @@ static void test_open_close(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_info),           cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_memory),         cmocka_unit_test(test_bad_slots),
-        cmocka_unit_test(test_other_strides),  cmocka_unit_test(test_sequences_are_counted),
-        cmocka_unit_test(test_input_logprobs), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_fork_keeps_reservations),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bad_slots),
+        cmocka_unit_test(test_other_strides),
+        cmocka_unit_test(test_sequences_are_counted),
+        cmocka_unit_test(test_input_logprobs),
+        cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_open_close),
     };
     return cmocka_run_group_tests(tests, make_model, remove_model);

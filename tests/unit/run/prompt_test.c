@@ -316,6 +316,47 @@ static void test_raw_refusals(void **state)
     run_request_free(request);
 }
 
+/* Thousands of turns: as many go as must, none more, and that soon. */
+static void test_truncation_of_a_long_history(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    run_request *request = run_request_new(clock_system());
+    request->model = &b.model;
+    request->truncate = true;
+    request->items = cJSON_CreateArray();
+    for (int i = 0; i < 5000; i++)
+        cJSON_AddItemToArray(request->items, cJSON_Parse(USER("turn")));
+    b.model.info.context_limit = 1000; /* a turn is 11 tokens, the opening of a reply as many */
+    run_prompt prompt;
+    assert_true(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_true(prompt.n_tokens <= 999 && prompt.n_tokens + 11 > 999);
+    run_prompt_clear(&prompt);
+    run_request_free(request);
+}
+
+/* Text that cannot fit is not tokenised to find that out. */
+static void test_hopeless_text_is_refused_unread(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    b.model.longest_piece = 7;
+    b.model.info.context_limit = 100;
+    char text[8000] = {0};
+    memset(text, 'x', sizeof text - 1);
+    run_request *request = run_request_new(clock_system());
+    request->model = &b.model;
+    request->instructions = strdup(text);
+    request->items = cJSON_Parse("[" USER("hi") "]");
+    run_prompt prompt;
+    assert_false(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(b.refusal.reason, RUN_REFUSED_TOO_LONG);
+    assert_non_null(strstr(b.refusal.message, "at least 28"));
+    run_request_free(request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +368,8 @@ int main(void)
         cmocka_unit_test(test_assistant_items_join),
         cmocka_unit_test(test_too_long_names_both_numbers),
         cmocka_unit_test(test_truncation_drops_whole_turns),
+        cmocka_unit_test(test_truncation_of_a_long_history),
+        cmocka_unit_test(test_hopeless_text_is_refused_unread),
         cmocka_unit_test(test_turns_stay_apart),
         cmocka_unit_test(test_raw_prompt),
         cmocka_unit_test(test_raw_bos),
