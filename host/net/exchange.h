@@ -48,11 +48,13 @@ struct exchange {
     const exchange_owner *owner;
     conn *conn;     /* a reference                                        */
     api_call *call; /* written by the worker, the loop's from on_ready()  */
+    /* An event found no place: the stream has a hole. Apart from the loop's flags below,
+     * which compilers read several at once. */
+    atomic_bool lost;
     inbox_item made;
     exchange_event end;   /* of the END event, which must not lack memory    */
     exchange_event *held; /* events that came before the call, oldest first  */
     exchange_event **held_last;
-    atomic_bool lost; /* an event found no place: the stream has a hole  */
     bool ready;
     bool over;
     bool released;
