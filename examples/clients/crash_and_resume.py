@@ -96,7 +96,8 @@ def converse(command, model, log):
         if server.process.poll() is None:
             server.kill()
     usage = second["usage"]
-    print(f"\nreused {usage['input_tokens_details']['cached_tokens']} of {usage['input_tokens']} input tokens")
+    print(f"\nreused {usage['input_tokens_details']['cached_tokens']} of {usage['input_tokens']} input tokens"
+          " (the conversation is on disk, attention state is not: a restart computes it anew)")
     return list(faults(first, second, end_status))
 
 

@@ -131,12 +131,12 @@ bool field_integer(const cJSON *object, const char *prefix, const char *name, in
     double number = value->valuedouble;
     if (!(number >= (double)min && number <= (double)max)) /* false for not-a-number */
         return api_refuse(error, 400, "invalid_value", path,
-                          "Invalid value for '%s': %.15g is given, from %" PRId64 " to %" PRId64
+                          "Invalid value for '%s': %.16g is given, from %" PRId64 " to %" PRId64
                           " is allowed.",
                           path, number, min, max);
     if ((double)(int64_t)number != number)
         return api_refuse(error, 400, "invalid_type", path,
-                          "Invalid type for '%s': an integer is expected, not %.15g.", path,
+                          "Invalid type for '%s': an integer is expected, not %.16g.", path,
                           number);
     *out = (int64_t)number;
     return true;

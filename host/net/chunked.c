@@ -95,6 +95,8 @@ enum chunked_result chunked_feed(chunked *c, const char *data, size_t size, size
         if (c->state != CHUNKED_DATA) {
             if (!take_byte(c, data[at++]))
                 return CHUNKED_BAD;
+            if (c->state == CHUNKED_DATA && c->left > out->max - out->size)
+                return CHUNKED_FULL; /* told by its size, before it is sent */
             continue;
         }
         size_t n = c->left < size - at ? (size_t)c->left : size - at;

@@ -210,9 +210,30 @@ static pawl_status apply_rope_factors(model *m, pawl_error *error)
     return status;
 }
 
+/* Weights of layers that block_count does not count: one of the two is wrong, and a
+ * model without some of its layers would speak nonsense. */
+static pawl_status check_no_more_layers(const model *m, pawl_error *error)
+{
+    for (uint64_t i = 0; i < gguf_tensor_count(m->file); i++) {
+        const gguf_tensor *tensor = gguf_tensor_at(m->file, i);
+        unsigned layer = 0;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", tensor->name.size < 63 ? (int)tensor->name.size : 63,
+                 tensor->name.data);
+        if (sscanf(name, "blk.%9u.", &layer) == 1 && layer >= m->n_layers)
+            return pawl_fail(error, PAWL_E_FORMAT,
+                             "tensor %s is of layer %u, but llama.block_count says that there are "
+                             "%u layers",
+                             name, layer, m->n_layers);
+    }
+    return PAWL_OK;
+}
+
 pawl_status model_bind(model *m, pawl_error *error)
 {
     pawl_status status = model_read_shape(m, error);
+    if (status == PAWL_OK)
+        status = check_no_more_layers(m, error);
     if (status == PAWL_OK)
         status = bind_ends(m, error);
     for (uint32_t i = 0; status == PAWL_OK && i < m->n_layers; i++)

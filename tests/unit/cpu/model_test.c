@@ -92,6 +92,8 @@ static void test_absurd_numbers(void **state)
     shape.replaced = "llama.block_count";
     shape.value = 4; /* arrays and tensors are for three */
     expect_refusal(&shape, "{}", PAWL_E_FORMAT, "one a layer");
+    shape.value = 2; /* a layer too few: its weights would lie there unused */
+    expect_refusal(&shape, "{}", PAWL_E_FORMAT, "block_count");
     shape.replaced = "llama.context_length";
     shape.value = 1; /* small, but possible */
     char *path = tiny_write(&shape);

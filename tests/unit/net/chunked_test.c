@@ -104,6 +104,7 @@ static void keeps_to_the_limits(void **state)
     buf_init(&out, 4);
     assert_int_equal(feed("5\r\nhello\r\n0\r\n\r\n", 100, &out, &used), CHUNKED_FULL);
     assert_int_equal(feed("fffffffffffffff\r\nhello", 100, &out, &used), CHUNKED_FULL);
+    assert_int_equal(feed("ffffffff\r\n", 100, &out, &used), CHUNKED_FULL); /* by its size alone */
     chunked c;
     chunked_init(&c);
     enum chunked_result result = chunked_feed(&c, "0\r\n", 3, &used, &out);
