@@ -29,7 +29,7 @@
 typedef struct open_group {
     float d[2];
     float m[2];
-    int8_t q[KERNELS_BLOCK];
+    int32_t q[KERNELS_BLOCK]; /* wide, so that loops over it stay vector code */
 } open_group;
 
 static const int8_t curved_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -52,7 +52,7 @@ static void open_q2_k(const uint8_t *block, size_t g, open_group *open)
         open->m[half] = half_at(block + 82) * (float)(both >> 4);
     }
     for (size_t i = 0; i < KERNELS_BLOCK; i++)
-        open->q[i] = (int8_t)(q[i] >> 2 * (g % 4) & 3);
+        open->q[i] = q[i] >> 2 * (g % 4) & 3;
 }
 
 /* Scale j has its low four bits in one of eight bytes, its high two in one of four. */
@@ -70,7 +70,7 @@ static void open_q3_k(const uint8_t *block, size_t g, open_group *open)
         open->d[half] = half_at(block + 108) * (float)q3_k_scale(block + 96, 2 * g + half);
     for (size_t i = 0; i < KERNELS_BLOCK; i++) {
         int32_t third = block[i] >> g & 1; /* set: nothing is taken off */
-        open->q[i] = (int8_t)((q[i] >> 2 * (g % 4) & 3) - (third ? 0 : 4));
+        open->q[i] = (q[i] >> 2 * (g % 4) & 3) - (third ? 0 : 4);
     }
 }
 
@@ -96,7 +96,7 @@ static void open_q4_k(const uint8_t *block, size_t g, open_group *open)
     const uint8_t *q = block + 16 + g / 2 * KERNELS_BLOCK;
     open_six_bits(block, g, open);
     for (size_t i = 0; i < KERNELS_BLOCK; i++)
-        open->q[i] = (int8_t)(q[i] >> 4 * (g % 2) & 15);
+        open->q[i] = q[i] >> 4 * (g % 2) & 15;
 }
 
 static void open_q5_k(const uint8_t *block, size_t g, open_group *open)
@@ -105,7 +105,7 @@ static void open_q5_k(const uint8_t *block, size_t g, open_group *open)
     const uint8_t *q = block + 48 + g / 2 * KERNELS_BLOCK;
     open_six_bits(block, g, open);
     for (size_t i = 0; i < KERNELS_BLOCK; i++)
-        open->q[i] = (int8_t)((q[i] >> 4 * (g % 2) & 15) | (fifth[i] >> g & 1) << 4);
+        open->q[i] = (q[i] >> 4 * (g % 2) & 15) | (fifth[i] >> g & 1) << 4;
 }
 
 static void open_q6_k(const uint8_t *block, size_t g, open_group *open)
@@ -117,7 +117,7 @@ static void open_q6_k(const uint8_t *block, size_t g, open_group *open)
     for (size_t i = 0; i < KERNELS_BLOCK; i++) {
         int32_t four = low[i] >> 4 * (g % 4 / 2) & 15;
         int32_t two = high[i] >> 2 * (g % 4) & 3;
-        open->q[i] = (int8_t)((four | two << 4) - 32);
+        open->q[i] = (four | two << 4) - 32;
     }
 }
 
@@ -184,9 +184,11 @@ void reference_dequantise_groups(uint32_t type, const void *row, size_t begin, s
         open_group open;
         const uint8_t *block = (const uint8_t *)row + at / elements * bytes;
         group_open(type, block, at % elements / KERNELS_BLOCK, &open);
-        for (size_t i = 0; i < KERNELS_BLOCK; i++) {
-            float scaled = open.d[i / HALF] * (float)open.q[i];
-            out[i] = scaled - open.m[i / HALF];
+        for (size_t i = 0; i < HALF; i++) {
+            float first = open.d[0] * (float)open.q[i];
+            float second = open.d[1] * (float)open.q[i + HALF];
+            out[i] = first - open.m[0];
+            out[i + HALF] = second - open.m[1];
         }
     }
 }
