@@ -17,10 +17,14 @@ typedef struct type_facts {
 } type_facts;
 
 static const type_facts types[KERNELS_TYPES] = {
-    [KERNELS_F32] = {"F32", 1, 4},     [KERNELS_F16] = {"F16", 1, 2},
-    [KERNELS_BF16] = {"BF16", 1, 2},   [KERNELS_Q8_0] = {"Q8_0", 32, 34},
-    [KERNELS_Q4_0] = {"Q4_0", 32, 18}, [KERNELS_Q4_1] = {"Q4_1", 32, 20},
-    [KERNELS_Q5_0] = {"Q5_0", 32, 22}, [KERNELS_Q5_1] = {"Q5_1", 32, 24},
+    [KERNELS_F32] = {"F32", 1, 4},           [KERNELS_F16] = {"F16", 1, 2},
+    [KERNELS_BF16] = {"BF16", 1, 2},         [KERNELS_Q8_0] = {"Q8_0", 32, 34},
+    [KERNELS_Q4_0] = {"Q4_0", 32, 18},       [KERNELS_Q4_1] = {"Q4_1", 32, 20},
+    [KERNELS_Q5_0] = {"Q5_0", 32, 22},       [KERNELS_Q5_1] = {"Q5_1", 32, 24},
+    [KERNELS_Q2_K] = {"Q2_K", 256, 84},      [KERNELS_Q3_K] = {"Q3_K", 256, 110},
+    [KERNELS_Q4_K] = {"Q4_K", 256, 144},     [KERNELS_Q5_K] = {"Q5_K", 256, 176},
+    [KERNELS_Q6_K] = {"Q6_K", 256, 210},     [KERNELS_IQ4_NL] = {"IQ4_NL", 32, 18},
+    [KERNELS_IQ4_XS] = {"IQ4_XS", 256, 136}, [KERNELS_MXFP4] = {"MXFP4", 32, 17},
 };
 
 const kernels_table *kernels_choose(const char *isa)
@@ -47,9 +51,14 @@ const char *kernels_type_name(uint32_t type)
     return type < KERNELS_TYPES ? types[type].name : "?";
 }
 
+size_t kernels_block_elements(uint32_t type)
+{
+    return type < KERNELS_TYPES ? types[type].elements : 1;
+}
+
 bool kernels_type_has_blocks(uint32_t type)
 {
-    return type < KERNELS_TYPES && types[type].elements == KERNELS_BLOCK;
+    return type >= KERNELS_Q8_0 && type <= KERNELS_Q5_1;
 }
 
 size_t kernels_q8_bytes(size_t n, uint32_t levels)

@@ -20,13 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the elements of a weight matrix are stored. The Q types hold blocks of 32
- * weights; d and m are F16, q are small integers:
+/* How the elements of a weight matrix are stored. The first Q types hold blocks of
+ * 32 weights; d and m are F16, q are small integers:
  *   Q8_0  w = d * q            q: int8               34 bytes
  *   Q4_0  w = d * (q - 8)      q: 4 bits             18 bytes
  *   Q4_1  w = d * q + m        q: 4 bits             20 bytes
  *   Q5_0  w = d * (q - 16)     q: 5 bits             22 bytes
- *   Q5_1  w = d * q + m        q: 5 bits             24 bytes */
+ *   Q5_1  w = d * q + m        q: 5 bits             24 bytes
+ * The K types and IQ4_XS hold 256 weights in groups of 16 or 32 whose scales are
+ * small integers themselves; IQ4_NL and MXFP4 hold 32, chosen from a table
+ * (reference/groups.c). All of them multiply as F32. */
 enum kernels_type {
     KERNELS_F32,
     KERNELS_F16,
@@ -36,16 +39,26 @@ enum kernels_type {
     KERNELS_Q4_1,
     KERNELS_Q5_0,
     KERNELS_Q5_1,
+    KERNELS_Q2_K,
+    KERNELS_Q3_K,
+    KERNELS_Q4_K,
+    KERNELS_Q5_K,
+    KERNELS_Q6_K,
+    KERNELS_IQ4_NL,
+    KERNELS_IQ4_XS,
+    KERNELS_MXFP4,
     KERNELS_TYPES
 };
 
-#define KERNELS_BLOCK 32 /* weights, and activations, in one quantised block */
+#define KERNELS_BLOCK                                                                              \
+    32 /* weights, and activations, in one quantised block; in                                     \
+        * wider blocks of weights, what can be opened alone */
 
 typedef struct kernels_matrix {
     const void *data;
     uint32_t type;  /* enum kernels_type                                   */
     size_t rows;    /* outputs                                             */
-    size_t columns; /* inputs; a multiple of KERNELS_BLOCK for the Q types */
+    size_t columns; /* inputs: a multiple of kernels_block_elements(type)  */
 } kernels_matrix;
 
 /* Rotary position embedding pairs channel i with i + 1 (GGUF's llama), or with
@@ -84,7 +97,7 @@ typedef struct kernels_table {
     const char *name; /* "reference", "avx2", "avx512" */
 
     /* out[i] = element begin + i of a stored row, i < count. begin and count are
-     * multiples of KERNELS_BLOCK for the Q types. */
+     * multiples of KERNELS_BLOCK but for F32, F16 and BF16. */
     void (*dequantise)(uint32_t type, const void *row, size_t begin, size_t count, float *out);
 
     /* n floats -> one row of kernels_q8_bytes(n, levels): blocks of 32 integers with
@@ -93,7 +106,8 @@ typedef struct kernels_table {
     void (*quantise)(const float *x, size_t n, uint32_t levels, void *row);
 
     /* y[j * y_stride + i] = row i of w times activation row j, for i in [begin, end)
-     * and j < r. q8: w of a Q type, x from quantise(). f32: any type. */
+     * and j < r. q8: kernels_type_has_blocks(w), x from quantise(). f32: any type; a
+     * weight is dequantised once a call, however many activation rows there are. */
     void (*matmul_q8)(const kernels_matrix *w, size_t begin, size_t end, const void *x,
                       uint32_t levels, size_t r, float *y, size_t y_stride);
     void (*matmul_f32)(const kernels_matrix *w, size_t begin, size_t end, const float *x,
@@ -125,7 +139,9 @@ const kernels_table *kernels_choose(const char *isa);
 /* Bytes of one stored row of n elements; 0: n does not fit the type's blocks. */
 size_t kernels_row_bytes(uint32_t type, size_t n);
 const char *kernels_type_name(uint32_t type);
-/* True for the types that matmul_q8 takes. */
+/* Weights in one stored block: 1, 32 or 256. */
+size_t kernels_block_elements(uint32_t type);
+/* True for the types that matmul_q8 takes: one scale for 32 integers. */
 bool kernels_type_has_blocks(uint32_t type);
 
 /* Bytes of one quantised activation row: n high int8, with two levels n low ones,

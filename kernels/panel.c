@@ -79,11 +79,12 @@ void panel_matmul_f32(const panel_ops *ops, const kernels_matrix *w, size_t begi
         task.y = y + row;
         const uint8_t *later = later_panel(w, row, end);
         for (size_t c = 0; c < w->columns; c += PANEL_COLUMNS) {
-            locate(w, row, end, kernels_row_bytes(w->type, c), &source);
+            locate(w, row, end, 0, &source);
+            source.begin = c;
             source.count = task.count = least(PANEL_COLUMNS, w->columns - c);
             task.first = c == 0;
             task.x = (const uint8_t *)(x + c);
-            source.ahead = later ? later + PANEL_ROWS * kernels_row_bytes(w->type, c) : NULL;
+            source.ahead = later ? later + PANEL_ROWS * panel_bytes(w->type, c) : NULL;
             ops->unpack_f32(&source, &panel);
             ops->dot_f32(&panel, &task);
         }

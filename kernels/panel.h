@@ -29,6 +29,7 @@
 #define PANEL_ROWS 16
 #define PANEL_BLOCKS 16  /* width of one stretch in blocks: 512 columns, 10 KiB */
 #define PANEL_COLUMNS 64 /* width of one F32 stretch in columns: 4 KiB          */
+#define PANEL_WHOLE 256  /* weights that are whole blocks in every type         */
 
 typedef struct panel_q8 {
     _Alignas(64) uint8_t q[PANEL_BLOCKS][KERNELS_BLOCK / 4][PANEL_ROWS][4];
@@ -40,13 +41,15 @@ typedef struct panel_f32 {
     _Alignas(64) float w[PANEL_COLUMNS][PANEL_ROWS];
 } panel_f32;
 
-/* Which weights to unpack: 16 pointers to the first byte of the stretch in each
- * row. Rows beyond the matrix repeat the last one; their lanes are not stored. */
+/* Which weights to unpack. A block may be wider than an F32 stretch, so there the
+ * rows are whole and `begin` says where the stretch is. Rows beyond the matrix
+ * repeat the last one; their lanes are not stored. */
 typedef struct panel_source {
-    uint32_t type; /* enum kernels_type       */
-    const uint8_t *rows[PANEL_ROWS];
-    const uint8_t *ahead; /* where to ask for later weights, or NULL */
-    size_t count;         /* blocks, or columns for F32 stretches */
+    uint32_t type;                   /* enum kernels_type       */
+    const uint8_t *rows[PANEL_ROWS]; /* q8: first block of the stretch; f32: of the row */
+    const uint8_t *ahead;            /* where to ask for later weights, or NULL */
+    size_t begin;                    /* f32: first column                       */
+    size_t count;                    /* blocks, or columns for F32 stretches     */
 } panel_source;
 
 /* Activations of the stretch and where the outputs go. */
@@ -78,6 +81,13 @@ void panel_matmul_q8(const panel_ops *ops, const kernels_matrix *w, size_t begin
                      const void *x, uint32_t levels, size_t r, float *y, size_t y_stride);
 void panel_matmul_f32(const panel_ops *ops, const kernels_matrix *w, size_t begin, size_t end,
                       const float *x, size_t x_stride, size_t r, float *y, size_t y_stride);
+
+/* Bytes of `columns` weights, rounded down where they end within a block: what to
+ * ask for ahead. */
+static inline size_t panel_bytes(uint32_t type, size_t columns)
+{
+    return columns * kernels_row_bytes(type, PANEL_WHOLE) / PANEL_WHOLE;
+}
 
 /* Unpacking asks, a little at a time, for as many bytes of a later panel. Into
  * the second-level cache: the first cannot have so many lines on their way, and

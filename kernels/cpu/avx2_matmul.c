@@ -244,10 +244,10 @@ static AVX2 void unpack_f32(const panel_source *source, panel_f32 *panel)
     float rows[PANEL_ROWS][PANEL_COLUMNS];
     const uint8_t *starts[PANEL_ROWS];
     size_t rest = source->count % 4;
-    size_t bytes = kernels_row_bytes(source->type, source->count);
+    size_t bytes = panel_bytes(source->type, source->count);
     for (size_t i = 0; i < PANEL_ROWS; i++) {
         panel_fetch_ahead(source, i * bytes, bytes);
-        avx2_dequantise(source->type, source->rows[i], 0, source->count, rows[i]);
+        avx2_dequantise(source->type, source->rows[i], source->begin, source->count, rows[i]);
         starts[i] = (const uint8_t *)rows[i];
         for (size_t c = 0; rest && c < 4 - rest; c++) /* whole words of four */
             rows[i][source->count + c] = 0.0f;

@@ -64,6 +64,8 @@ void reference_dequantise(uint32_t type, const void *row, size_t begin, size_t c
     } else if (type == KERNELS_BF16) {
         for (size_t i = 0; i < count; i++)
             out[i] = numbers_from_bf16(numbers_u16(at + 2 * i));
+    } else if (!kernels_type_has_blocks(type)) {
+        reference_dequantise_groups(type, row, begin, count, out);
     } else {
         size_t bytes = kernels_row_bytes(type, KERNELS_BLOCK);
         for (size_t b = 0; b < count / KERNELS_BLOCK; b++)
@@ -129,7 +131,7 @@ void reference_unpack_f32(const panel_source *source, panel_f32 *panel)
 {
     float row[PANEL_COLUMNS];
     for (size_t i = 0; i < PANEL_ROWS; i++) {
-        reference_dequantise(source->type, source->rows[i], 0, source->count, row);
+        reference_dequantise(source->type, source->rows[i], source->begin, source->count, row);
         for (size_t c = 0; c < source->count; c++)
             panel->w[c][i] = row[c];
     }

@@ -15,6 +15,10 @@ void reference_quantise(const float *x, size_t n, uint32_t levels, void *row);
 void reference_unpack_q8(const panel_source *source, panel_q8 *panel);
 void reference_unpack_f32(const panel_source *source, panel_f32 *panel);
 
+/* groups.c: the types behind Q5_1 */
+void reference_dequantise_groups(uint32_t type, const void *row, size_t begin, size_t count,
+                                 float *out);
+
 /* attention.c */
 void reference_attention_span(const kernels_span *span);
 void reference_attention_merge(float *running, const float *partial, size_t head_size);

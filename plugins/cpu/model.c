@@ -33,9 +33,14 @@ static bool kernel_type(uint32_t type, uint32_t *kernel)
         uint32_t file;
         uint32_t kernel;
     } types[] = {
-        {GGUF_T_F32, KERNELS_F32},   {GGUF_T_F16, KERNELS_F16},   {GGUF_T_BF16, KERNELS_BF16},
-        {GGUF_T_Q8_0, KERNELS_Q8_0}, {GGUF_T_Q4_0, KERNELS_Q4_0}, {GGUF_T_Q4_1, KERNELS_Q4_1},
-        {GGUF_T_Q5_0, KERNELS_Q5_0}, {GGUF_T_Q5_1, KERNELS_Q5_1},
+        {GGUF_T_F32, KERNELS_F32},       {GGUF_T_F16, KERNELS_F16},
+        {GGUF_T_BF16, KERNELS_BF16},     {GGUF_T_Q8_0, KERNELS_Q8_0},
+        {GGUF_T_Q4_0, KERNELS_Q4_0},     {GGUF_T_Q4_1, KERNELS_Q4_1},
+        {GGUF_T_Q5_0, KERNELS_Q5_0},     {GGUF_T_Q5_1, KERNELS_Q5_1},
+        {GGUF_T_Q2_K, KERNELS_Q2_K},     {GGUF_T_Q3_K, KERNELS_Q3_K},
+        {GGUF_T_Q4_K, KERNELS_Q4_K},     {GGUF_T_Q5_K, KERNELS_Q5_K},
+        {GGUF_T_Q6_K, KERNELS_Q6_K},     {GGUF_T_IQ4_NL, KERNELS_IQ4_NL},
+        {GGUF_T_IQ4_XS, KERNELS_IQ4_XS}, {GGUF_T_MXFP4, KERNELS_MXFP4},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (types[i].file == type) {
@@ -67,6 +72,11 @@ static pawl_status find_tensor(const model *m, const char *name, uint64_t column
                          "tensor %s is of type %s, which this engine cannot compute with", name,
                          type_name ? type_name : "unknown");
     }
+    if (columns % kernels_block_elements(*type) != 0)
+        return pawl_fail(error, PAWL_E_FORMAT,
+                         "tensor %s has rows of %llu numbers; %s needs a multiple of %zu", name,
+                         (unsigned long long)columns, kernels_type_name(*type),
+                         kernels_block_elements(*type));
     uint64_t bytes = kernels_row_bytes(*type, columns) * (rows ? rows : 1);
     if (bytes == 0 || tensor->bytes < bytes)
         return pawl_fail(error, PAWL_E_FORMAT, "tensor %s holds %llu bytes, its shape needs %llu",

@@ -114,15 +114,13 @@ static void test_tiny_models(void **state)
     }
 }
 
-static void test_instruction_sets(void **state)
+static void compare_instruction_sets(const tiny_shape *shape, size_t n)
 {
-    (void)state;
     static const char *const names[] = {"reference", "avx2", "avx512"};
-    tiny_shape shape = tiny_shape_default();
-    char *path = tiny_write(&shape);
+    char *path = tiny_write(shape);
     expected e;
-    begin(&e, path, shape.vocab, LENGTH, "{\"isa\":\"reference\"}");
-    for (size_t i = 1; i < 3; i++) {
+    begin(&e, path, shape->vocab, n, "{\"isa\":\"reference\"}");
+    for (size_t i = shape->mixed ? 0 : 1; i < 3; i++) {
         char options[32];
         snprintf(options, sizeof options, "{\"isa\":\"%s\"}", names[i]);
         if (kernels_choose(names[i]))
@@ -132,6 +130,22 @@ static void test_instruction_sets(void **state)
     }
     end(&e);
     tiny_remove(path);
+}
+
+static void test_instruction_sets(void **state)
+{
+    (void)state;
+    tiny_shape shape = tiny_shape_default();
+    compare_instruction_sets(&shape, LENGTH);
+}
+
+static void test_mixed_types(void **state)
+{
+    (void)state;
+    tiny_shape shape = tiny_shape_mixed();
+    compare_instruction_sets(&shape, 70);
+    shape.tied = true; /* the output is the embedding: Q4_K */
+    compare_instruction_sets(&shape, 12);
 }
 
 /* The logits of one more token after the whole trunk, which stays as it is. */
@@ -254,9 +268,9 @@ static void test_two_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tiny_models),       cmocka_unit_test(test_instruction_sets),
-        cmocka_unit_test(test_fork_and_truncate), cmocka_unit_test(test_real_model),
-        cmocka_unit_test(test_two_engines),
+        cmocka_unit_test(test_tiny_models), cmocka_unit_test(test_instruction_sets),
+        cmocka_unit_test(test_mixed_types), cmocka_unit_test(test_fork_and_truncate),
+        cmocka_unit_test(test_real_model),  cmocka_unit_test(test_two_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,14 @@ static void test_every_type(void **state)
     }
 }
 
+static void test_mixed_types(void **state)
+{
+    (void)state;
+    tiny_shape shape = tiny_shape_mixed();
+    expect_within(&shape, "{\"numeric\":\"f32\"}", 1e-4, "mixed");
+    expect_within(&shape, "{\"kv\":\"f32\"}", 0.5, "mixed");
+}
+
 static void test_every_instruction_set(void **state)
 {
     (void)state;
@@ -111,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type),
+        cmocka_unit_test(test_mixed_types),
         cmocka_unit_test(test_every_instruction_set),
         cmocka_unit_test(test_half_keys),
         cmocka_unit_test(test_variants),

@@ -57,6 +57,20 @@ static void test_misshapen(void **state)
     }
 }
 
+/* Rows of 64 are no whole blocks of 256. */
+static void test_rows_of_blocks(void **state)
+{
+    (void)state;
+    static const uint32_t types[] = {GGUF_T_Q2_K, GGUF_T_Q3_K, GGUF_T_Q4_K,
+                                     GGUF_T_Q5_K, GGUF_T_Q6_K, GGUF_T_IQ4_XS};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        tiny_shape shape = tiny_shape_default();
+        shape.type = types[i];
+        expect_refusal(&shape, "{}", PAWL_E_FORMAT, "token_embd.weight");
+        expect_refusal(&shape, "{}", PAWL_E_FORMAT, "multiple of 256");
+    }
+}
+
 static void test_absurd_numbers(void **state)
 {
     (void)state;
@@ -211,6 +225,18 @@ static void test_inspect(void **state)
     assert_true(number(memory, "scratch") > 0);
     cJSON_Delete(json);
 
+    tiny_shape mixed = tiny_shape_mixed();
+    json = inspect(&mixed);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "usable")));
+    types = cJSON_GetObjectItem(json, "tensors");
+    static const char *const names[] = {"Q2_K", "Q3_K",   "Q4_K",   "Q5_K",
+                                        "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_true(number(cJSON_GetObjectItem(types, names[i]), "count") >= 2);
+    memory = cJSON_GetObjectItem(json, "memory");
+    assert_true(number(memory, "kv_per_token") == (2 + 1 + 2) * 64 * 2 * 2);
+    cJSON_Delete(json);
+
     shape.family = "mamba";
     json = inspect(&shape);
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "usable")));
@@ -256,11 +282,11 @@ static void test_entry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing),        cmocka_unit_test(test_misshapen),
-        cmocka_unit_test(test_absurd_numbers), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_no_model),       cmocka_unit_test(test_cut_and_flipped),
-        cmocka_unit_test(test_inspect),        cmocka_unit_test(test_progress_cancels),
-        cmocka_unit_test(test_entry),
+        cmocka_unit_test(test_missing),          cmocka_unit_test(test_misshapen),
+        cmocka_unit_test(test_rows_of_blocks),   cmocka_unit_test(test_absurd_numbers),
+        cmocka_unit_test(test_unknown),          cmocka_unit_test(test_no_model),
+        cmocka_unit_test(test_cut_and_flipped),  cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_progress_cancels), cmocka_unit_test(test_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

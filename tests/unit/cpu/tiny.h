@@ -22,6 +22,7 @@
 #include <pawl/plugin.h>
 #include <pawl/plugin_util.h>
 
+#include "block_scales.h"
 #include "gguf_writer.h"
 #include "kernels/kernels.h"
 
@@ -48,8 +49,9 @@ typedef struct tiny_shape {
     uint32_t width[TINY_LAYERS];
     uint32_t vocab;
     uint32_t context;
-    uint32_t type; /* GGUF type of the matrices                    */
-    bool tied;     /* no output.weight                             */
+    uint32_t type;         /* GGUF type of the matrices                    */
+    const uint32_t *mixed; /* or types that they take in turn, ending with F32 */
+    bool tied;             /* no output.weight                             */
     bool biases;
     float rope_base;
     float linear;          /* rope scaling factor, 0: none                 */
@@ -60,6 +62,7 @@ typedef struct tiny_shape {
     uint32_t value;
     const char *family;
     uint64_t seed;
+    size_t made; /* matrices so far */
 } tiny_shape;
 
 static inline tiny_shape tiny_shape_default(void)
@@ -90,6 +93,46 @@ static inline float tiny_float(uint64_t *state)
     return (float)((double)(tiny_next(state) >> 11) * 0x1p-52 - 1.0);
 }
 
+/* Every type that needs rows of 256 or is not one scale a block, and two others. */
+static inline tiny_shape tiny_shape_mixed(void)
+{
+    static const uint32_t types[] = {GGUF_T_Q4_K, GGUF_T_Q6_K,   GGUF_T_Q8_0,   GGUF_T_Q2_K,
+                                     GGUF_T_Q3_K, GGUF_T_IQ4_NL, GGUF_T_IQ4_XS, GGUF_T_Q5_K,
+                                     GGUF_T_Q4_1, GGUF_T_MXFP4,  GGUF_T_F32};
+    tiny_shape s = tiny_shape_default();
+    s.hidden = 256;
+    s.head_size = 64;
+    s.kv_heads[0] = s.kv_heads[2] = 2;
+    s.kv_heads[1] = 1;
+    for (size_t i = 0; i < TINY_LAYERS; i++) {
+        s.heads[i] = 4;
+        s.width[i] = 256;
+    }
+    s.mixed = types;
+    return s;
+}
+
+/* The kernels' number of a GGUF type: they have the same names. */
+static inline uint32_t tiny_kernels_type(uint32_t type)
+{
+    for (uint32_t i = 0; i < KERNELS_TYPES; i++)
+        if (strcmp(kernels_type_name(i), gguf_type_name(type)) == 0)
+            return i;
+    fail_msg("no such type");
+    return 0;
+}
+
+/* Of the next matrix. */
+static inline uint32_t tiny_next_type(tiny_shape *s)
+{
+    if (!s->mixed)
+        return s->type;
+    size_t n = 0;
+    while (s->mixed[n] != GGUF_T_F32)
+        n++;
+    return s->mixed[s->made++ % n];
+}
+
 static inline bool tiny_is(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
@@ -113,6 +156,8 @@ static inline void tiny_tensor(struct gguf_writer *w, tiny_shape *s, const char 
         float x = centre + 0.2f * tiny_float(&s->seed);
         uint16_t half = kernels_f16_from_f32(elements > 1 ? 0.03f * tiny_float(&s->seed) : x);
         uint16_t m = kernels_f16_from_f32(0.15f * tiny_float(&s->seed));
+        if (block_scales(tiny_kernels_type(type), data + i, x / 0.2f))
+            continue;
         if (type == GGUF_T_F32)
             memcpy(data + i, &x, 4);
         else if (type == GGUF_T_BF16)
@@ -196,8 +241,8 @@ static inline void tiny_layer(struct gguf_writer *w, tiny_shape *s, uint32_t i)
         char name[64];
         snprintf(name, sizeof name, "blk.%u.%s", i, parts[j].part);
         if (!parts[j].bias || s->biases)
-            tiny_tensor(w, s, name, parts[j].rows ? s->type : GGUF_T_F32, parts[j].columns,
-                        parts[j].rows, parts[j].centre);
+            tiny_tensor(w, s, name, parts[j].rows ? tiny_next_type(s) : GGUF_T_F32,
+                        parts[j].columns, parts[j].rows, parts[j].centre);
     }
 }
 
@@ -209,10 +254,10 @@ static inline char *tiny_write(const tiny_shape *shape)
     char path[] = "/tmp/pawl-tiny-XXXXXX";
     gguf_writer_init(&w);
     tiny_metadata(&w, &s);
-    tiny_tensor(&w, &s, "token_embd.weight", s.type, s.hidden, s.vocab, 0);
+    tiny_tensor(&w, &s, "token_embd.weight", tiny_next_type(&s), s.hidden, s.vocab, 0);
     tiny_tensor(&w, &s, "output_norm.weight", GGUF_T_F32, s.hidden, 0, 1);
     if (!s.tied)
-        tiny_tensor(&w, &s, "output.weight", s.type, s.hidden, s.vocab, 0);
+        tiny_tensor(&w, &s, "output.weight", tiny_next_type(&s), s.hidden, s.vocab, 0);
     if (s.rope_factors)
         tiny_tensor(&w, &s, "rope_freqs.weight", GGUF_T_F32, s.head_size / 2, 0, 2);
     for (uint32_t i = 0; i < TINY_LAYERS; i++)

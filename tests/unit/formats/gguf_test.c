@@ -344,6 +344,8 @@ static void refuses_bad_tensors(void **state)
     refuse_tensor("t", GGUF_T_F32, 5, dims, 0, PAWL_E_FORMAT, "5 dimensions");
     refuse_tensor("t", GGUF_T_F32, 2, (uint64_t[]){4, 0}, 0, PAWL_E_FORMAT, "dimension 1 is 0");
     refuse_tensor("t", GGUF_T_Q4_1, 1, dims, 0, PAWL_E_FORMAT, "Q4_1 needs a multiple of 32");
+    refuse_tensor("t", GGUF_T_Q4_K, 1, (uint64_t[]){128}, 0, PAWL_E_FORMAT,
+                  "Q4_K needs a multiple of 256");
     refuse_tensor("t", 4, 1, dims, 0, PAWL_E_UNSUPPORTED, "tensor 't': elements of type 4");
     refuse_tensor("t", 999, 1, dims, 0, PAWL_E_UNSUPPORTED, "type 999");
     refuse_tensor("", GGUF_T_F32, 1, dims, 0, PAWL_E_FORMAT, "tensor 0");
@@ -369,9 +371,18 @@ static void knows_its_types(void **state)
     assert_string_equal(gguf_type_name(GGUF_T_MXFP4), "MXFP4");
     assert_null(gguf_type_name(5));
     assert_null(gguf_type_name(40));
-    assert_true(gguf_type_block(GGUF_T_Q6_K, &elements, &bytes));
-    assert_int_equal(elements, 256);
-    assert_int_equal(bytes, 210);
+    static const struct {
+        uint32_t type;
+        uint64_t elements;
+        uint64_t bytes;
+    } blocks[] = {{GGUF_T_Q2_K, 256, 84},  {GGUF_T_Q3_K, 256, 110},  {GGUF_T_Q4_K, 256, 144},
+                  {GGUF_T_Q5_K, 256, 176}, {GGUF_T_Q6_K, 256, 210},  {GGUF_T_IQ4_NL, 32, 18},
+                  {GGUF_T_MXFP4, 32, 17},  {GGUF_T_IQ4_XS, 256, 136}};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        assert_true(gguf_type_block(blocks[i].type, &elements, &bytes));
+        assert_int_equal(elements, blocks[i].elements);
+        assert_int_equal(bytes, blocks[i].bytes);
+    }
     assert_false(gguf_type_block(UINT32_MAX, &elements, &bytes));
 }
 

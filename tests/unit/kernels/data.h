@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_scales.h"
 #include "kernels/kernels.h"
 
 static inline uint64_t data_next(uint64_t *state)
@@ -57,7 +58,7 @@ static inline kernels_matrix data_matrix(uint64_t *state, uint32_t type, size_t 
                                          size_t columns)
 {
     size_t bytes = rows * kernels_row_bytes(type, columns);
-    size_t block = kernels_row_bytes(type, KERNELS_BLOCK);
+    size_t block = kernels_row_bytes(type, kernels_block_elements(type));
     uint8_t *data = malloc(bytes);
     assert_non_null(data);
     for (size_t i = 0; i < bytes; i++)
@@ -68,7 +69,9 @@ static inline kernels_matrix data_matrix(uint64_t *state, uint32_t type, size_t 
         memcpy(data + 2 * i, (uint8_t *)&(float){data_float(state)} + 2, 2);
     for (size_t i = 0; type == KERNELS_F16 && i < rows * columns; i++)
         memcpy(data + 2 * i, &(uint16_t){kernels_f16_from_f32(data_float(state))}, 2);
-    for (size_t i = 0; kernels_type_has_blocks(type) && i < bytes; i += block) {
+    for (size_t i = 0; kernels_block_elements(type) > 1 && i < bytes; i += block) {
+        if (block_scales(type, data + i, data_float(state)))
+            continue;
         uint16_t d = kernels_f16_from_f32(0.02f * data_float(state));
         uint16_t m = kernels_f16_from_f32(0.1f * data_float(state));
         memcpy(data + i, &d, 2);

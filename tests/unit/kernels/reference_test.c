@@ -86,7 +86,7 @@ static void test_block_layouts(void **state)
 static void test_matmul(void **state)
 {
     (void)state;
-    enum { ROWS = 21, COLUMNS = 1056, R = 2 };
+    enum { ROWS = 21, COLUMNS = 1280, R = 2 };
     const kernels_table *table = kernels_choose("reference");
     for (uint32_t type = 0; type < KERNELS_TYPES; type++) {
         uint64_t seed = type;
