@@ -43,12 +43,17 @@ section() {
     [ "$result" = ok ]
 }
 
-# python_environment LIST: a virtual environment with the packages of that file, named
-# after its digest; tests/e2e/CMakeLists.txt and clients_test.py look there too.
-python_environment() {
-    local digest venv
+# environment_folder LIST: where the virtual environment with the packages of that file
+# is, named after its digest; tests/e2e/CMakeLists.txt and clients_test.py look there too.
+environment_folder() {
+    local digest
     digest=$(sha256sum "$here/$1")
-    venv=$PAWL_CACHE/venv-${digest:0:12}
+    printf '%s\n' "$PAWL_CACHE/venv-${digest:0:12}"
+}
+
+python_environment() {
+    local venv
+    venv=$(environment_folder "$1")
     [ -f "$venv/complete" ] && return
     rm -rf "$venv"
     python3 -m venv "$venv" && "$venv/bin/python" -m pip install -q --disable-pip-version-check \
@@ -94,9 +99,11 @@ run_tests() {
 }
 
 build_and_test() {
-    local preset=$1
+    local preset=$1 python
     shift
-    section "build $preset" build_pawl "$preset" -DPAWL_PYTHON="$venv/bin/python" || return 0
+    python=$(environment_folder requirements.txt)/bin/python
+    [ -x "$python" ] || python=$(command -v python3)
+    section "build $preset" build_pawl "$preset" -DPAWL_PYTHON="$python" || return 0
     section "test $preset" run_tests "$preset" "$@" || return 0
 }
 
