@@ -15,16 +15,13 @@
 #define MAX_PIECES 65536
 #define MAX_REPLIES 4096
 
-/* ChatML with calls as <tool_call>{…}</tool_call>: the hermes dialect. */
+/* ChatML as Qwen2.5 writes it, with calls as <tool_call>{…}</tool_call>, in so far as the
+ * chat plugin looks at it: the hermes dialect. */
 static const char default_template[] =
-    "{%- if tools %}<|im_start|>system\n"
-    "You may call functions. Signatures are within <tools></tools> tags:\n<tools>"
-    "{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}\n</tools>\n"
-    "For each call return a json object within <tool_call></tool_call> tags:\n<tool_call>\n"
-    "{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n"
-    "{% endif %}{% for message in messages %}<|im_start|>{{ message.role }}\n"
-    "{{ message.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    "{{- '<|im_start|>system\\n' }}"
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+    "<tool_call>\\n{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-json-object>}\\n"
+    "</tool_call>{{- '<|im_end|>\\n' }}";
 
 static pawl_status read_file(pawl_bytes path, char **text, size_t *size, pawl_error *error)
 {
