@@ -188,6 +188,15 @@ static void handle_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
+/* The line that scripts wait for; the port is the real one, also for port 0. */
+static void print_address(const char *listen, unsigned port)
+{
+    const char *colon = strrchr(listen, ':');
+    int host_size = colon ? (int)(colon - listen) : (int)strlen(listen);
+    printf("listening on http://%.*s:%u/v1\n", host_size, listen, port);
+    fflush(stdout);
+}
+
 static pawl_status serve(options *o, registry *plugins, pawl_error *error)
 {
     run_runtime *runtime = NULL;
@@ -200,8 +209,7 @@ static pawl_status serve(options *o, registry *plugins, pawl_error *error)
     if (!status) {
         serving = server;
         handle_signals();
-        printf("listening on http://127.0.0.1:%u/v1\n", (unsigned)net_port(server));
-        fflush(stdout);
+        print_address(o->listen, net_port(server));
         status = net_serve(server);
         if (status)
             pawl_fail(error, status, "the network loop failed");

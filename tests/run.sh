@@ -13,20 +13,19 @@ Usage: tests/run.sh [--quick] [PRESET...]
 Installs missing packages (as root or with sudo), makes a Python environment for the
 tests and fetches the small model, both in ~/.cache/pawl; then builds and tests:
 
-  style   the sources are formatted as .clang-format says
   ci      the release build in build/: every test
   asan    with AddressSanitizer and UBSan: every test but those of the real model
   tsan    with ThreadSanitizer: the tests with the label "threads"
   fuzz    every fuzz target with clang and libFuzzer, a few seconds each
 
-PRESET: only these. --quick: style and ci, without the real model. The last line is
+PRESET: only these. --quick: ci, without the real model. The last line is
 "N passed, N failed, N skipped"; the exit status is 0 if nothing failed.
 TEXT
 }
 
 TEST_PACKAGES=(
-    python3-venv libcmocka-dev abigail-tools git
-    clang clang-format libclang-rt-14-dev
+    python3-venv libcmocka-dev abigail-tools
+    g++ clang clang-format libclang-rt-14-dev
 )
 
 passed=0 failed=0 skipped=0 sections=()
@@ -52,11 +51,6 @@ python_environment() {
     rm -rf "$venv"
     python3 -m venv "$venv" && "$venv/bin/python" -m pip install -q --disable-pip-version-check \
         -r "$here/requirements.txt" && touch "$venv/complete"
-}
-
-style() {
-    (cd "$PAWL_ROOT" && git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run -Werror) &&
-        passed=$((passed + 1))
 }
 
 # The number that ctest wrote as this attribute of its report.
@@ -90,7 +84,7 @@ run_tests() {
 build_and_test() {
     local preset=$1
     shift
-    section "build $preset" build_pawl "$preset" || return 0
+    section "build $preset" build_pawl "$preset" -DPAWL_PYTHON="$venv/bin/python" || return 0
     section "test $preset" run_tests "$preset" "$@" || return 0
 }
 
@@ -100,19 +94,18 @@ main() {
         case $1 in
             --quick) quick=yes ;;
             --help | -h) usage && exit 0 ;;
-            style | ci | asan | tsan | fuzz) presets+=("$1") ;;
+            ci | asan | tsan | fuzz) presets+=("$1") ;;
             *) complain "unknown argument: $1; see --help" && exit 2 ;;
         esac
         shift
     done
-    [ ${#presets[@]} -gt 0 ] || { [ $quick = yes ] && presets=(style ci); } || presets=(style ci asan tsan fuzz)
+    [ ${#presets[@]} -gt 0 ] || { [ $quick = yes ] && presets=(ci); } || presets=(ci asan tsan fuzz)
 
     need_packages "${PAWL_BUILD_PACKAGES[@]}" "${PAWL_MODEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
     section "python packages" python_environment || true
     section "model" fetch_model || true
     for preset in "${presets[@]}"; do
         case $preset-$quick in
-            style-*) section style style || true ;;
             ci-yes) build_and_test ci -LE model ;;
             *) build_and_test "$preset" ;;
         esac

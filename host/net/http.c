@@ -191,7 +191,7 @@ static int body_completed(http_conn *h)
         request_is_whole(h);
         return 0;
     }
-    if (h->phase == HTTP_LINGER)
+    if (h->phase == HTTP_LINGER || h->phase == HTTP_IDLE)
         return -1;
     if (h->phase == HTTP_BODY)
         refuse(h, 413, "request_too_large", "The chunks of the body are too many.");
@@ -232,36 +232,38 @@ static void run(http_conn *h)
     }
 }
 
-/* The reply is written. Nonzero: close. */
+/* The reply has been handed to libwebsockets. Nonzero: close. */
 static int finish(http_conn *h)
 {
     conn *c = &h->base;
+    bool close = h->close || c->server->draining;
+    if (close && lws_partial_buffered(c->wsi)) {
+        conn_want_write(c);
+        return 0;
+    }
     if (!h->body_read) {
         h->phase = HTTP_LINGER;
         h->restless = 0;
         conn_set_timer(c, LINGER_S);
         return 0;
     }
-    bool close = h->close || c->server->draining;
     reset(h);
     if (close)
         return -1;
     conn_set_timer(c, c->server->idle_timeout);
+    /* At once, not when all is flushed: the library waits for that by itself, and does
+     * not read until then, while the client's next request may come right after. */
     return lws_http_transaction_completed(c->wsi) ? -1 : 0;
 }
 
 /* LWS_CALLBACK_HTTP_WRITEABLE */
 static int on_writable(http_conn *h)
 {
-    if (http_has_output(h)) {
-        if (http_write(h))
-            return -1;
-        if (http_has_output(h) || lws_partial_buffered(h->base.wsi)) {
-            conn_want_write(&h->base);
-            return 0;
-        }
-    }
-    if (h->phase == HTTP_READY)
+    if (http_has_output(h) && http_write(h))
+        return -1;
+    if (http_has_output(h))
+        conn_want_write(&h->base);
+    else if (h->phase == HTTP_READY)
         run(h);
     else if (h->phase == HTTP_REPLY)
         return finish(h);

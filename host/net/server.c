@@ -51,8 +51,10 @@ static int on_established(net_server *server, struct lws *wsi, conn *http)
     if (http)
         conn_gone(http);
     conn *c = socket_open(server, wsi);
-    if (!c)
+    if (!c) {
+        server->n_conns--;
         return -1;
+    }
     lws_set_opaque_user_data(wsi, c);
     return 0;
 }
@@ -102,11 +104,11 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
 
 /* --------------------------------------------------------------------- opening ---- */
 
+/* What libwebsockets calls an error is mostly a client's. */
 static void log_line(int level, const char *line)
 {
-    size_t size = strcspn(line, "\r\n");
-    log_write(level == LLL_ERR ? PAWL_LOG_ERROR : PAWL_LOG_WARN, "net", "lws: %.*s", (int)size,
-              line);
+    (void)level;
+    log_write(PAWL_LOG_WARN, "net", "lws: %.*s", (int)strcspn(line, "\r\n"), line);
 }
 
 static int seconds_or(uint32_t given, int otherwise)

@@ -174,6 +174,7 @@ static size_t next_gpt4(const struct split_rule *rule, const struct classes *cla
 
 static const struct split_rule rules[] = {
     GPT2("gpt-2"),
+    GPT2("gpt2"),
     GPT2("phi-2"),
     GPT2("mpt"),
     GPT2("olmo"),

@@ -13,17 +13,17 @@
 typedef struct naive {
     gguf_file *file;
     const tiny_shape *shape;
-    double *keys[TINY_LAYERS];   /* [position][kv_heads][head_size] */
+    double *keys[TINY_LAYERS]; /* [position][kv_heads][head_size] */
     double *values[TINY_LAYERS];
-    double factors[64];          /* of rope_freqs.weight, or 1      */
+    double factors[64]; /* of rope_freqs.weight, or 1      */
 } naive;
 
 static inline uint32_t naive_type(uint32_t type)
 {
-    static const uint32_t pairs[][2] = {
-        {GGUF_T_F32, KERNELS_F32},   {GGUF_T_F16, KERNELS_F16},   {GGUF_T_BF16, KERNELS_BF16},
-        {GGUF_T_Q8_0, KERNELS_Q8_0}, {GGUF_T_Q4_0, KERNELS_Q4_0}, {GGUF_T_Q4_1, KERNELS_Q4_1},
-        {GGUF_T_Q5_0, KERNELS_Q5_0}, {GGUF_T_Q5_1, KERNELS_Q5_1}};
+    static const uint32_t pairs[][2] = {{GGUF_T_F32, KERNELS_F32},   {GGUF_T_F16, KERNELS_F16},
+                                        {GGUF_T_BF16, KERNELS_BF16}, {GGUF_T_Q8_0, KERNELS_Q8_0},
+                                        {GGUF_T_Q4_0, KERNELS_Q4_0}, {GGUF_T_Q4_1, KERNELS_Q4_1},
+                                        {GGUF_T_Q5_0, KERNELS_Q5_0}, {GGUF_T_Q5_1, KERNELS_Q5_1}};
     for (size_t i = 0; i < 8; i++)
         if (pairs[i][0] == type)
             return pairs[i][1];
@@ -39,8 +39,8 @@ static inline bool naive_row(const naive *n, const char *name, size_t row, float
         return false;
     uint32_t type = naive_type(t->type);
     size_t stride = kernels_row_bytes(type, (size_t)t->dims[0]);
-    kernels_choose("reference")->dequantise(type, (const uint8_t *)t->data + row * stride, 0,
-                                            (size_t)t->dims[0], out);
+    kernels_choose("reference")
+        ->dequantise(type, (const uint8_t *)t->data + row * stride, 0, (size_t)t->dims[0], out);
     return true;
 }
 

@@ -20,9 +20,9 @@ static inline const char *real_model(char *buffer, size_t room)
         snprintf(buffer, room, "%s", given);
     else
         snprintf(buffer, room, "%s%s/pawl/SmolLM2-135M-Instruct.Q4_1.gguf",
-                 cache       ? cache
-                 : home      ? home
-                             : "",
+                 cache  ? cache
+                 : home ? home
+                        : "",
                  cache ? "" : "/.cache");
     if (access(buffer, R_OK) == 0)
         return buffer;

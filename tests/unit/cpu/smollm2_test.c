@@ -12,20 +12,9 @@
 
 #include <cjson/cJSON.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW 1
-#endif
-#endif
-#ifndef SLOW
-#define SLOW 0
-#endif
-
 /* Sanitizers: a part of the text and two prompts are enough to run every line. */
-#define TEXT_TOKENS (SLOW ? 200 : 100000)
-#define PROMPTS (SLOW ? 2 : 100)
+#define TEXT_TOKENS (TINY_SLOW ? 200 : 100000)
+#define PROMPTS (TINY_SLOW ? 2 : 100)
 
 typedef struct numeric {
     const char *options;
@@ -33,7 +22,7 @@ typedef struct numeric {
     double top5;         /* tolerances                   */
     double mean;
     double worst;
-    double perplexity;   /* relative                     */
+    double perplexity; /* relative                     */
 } numeric;
 
 static const numeric exact = {"{\"numeric\":\"f32\"}", "fragile", 0.02, 0.02, 0.02, 0.001};
@@ -104,10 +93,8 @@ static void check_prompt(pawl_engine *engine, const cJSON *prompt, const numeric
     assert_int_equal(PAWL_OK, slot.status);
     check_top5(prompt, &slot, flavour);
     argmax[0] = out;
-    slot = (pawl_slot){.sequence = sequence,
-                       .tokens = ids + n,
-                       .n_tokens = greedy,
-                       .input_argmax = argmax + 1};
+    slot = (pawl_slot){
+        .sequence = sequence, .tokens = ids + n, .n_tokens = greedy, .input_argmax = argmax + 1};
     assert_int_equal(PAWL_OK, tiny_submit(engine, &slot, 1));
     for (size_t i = 0; i < greedy; i++)
         if (argmax[i] != ids[n + i] && !holds(fragile, i))

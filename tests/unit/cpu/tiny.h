@@ -27,6 +27,18 @@
 
 #define TINY_LAYERS 3
 
+/* 1 where sanitizers make everything many times slower: do less of the same. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TINY_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TINY_SLOW 1
+#endif
+#endif
+#ifndef TINY_SLOW
+#define TINY_SLOW 0
+#endif
+
 /* What to build; tiny_shape_default() first. */
 typedef struct tiny_shape {
     uint32_t hidden;
@@ -36,15 +48,15 @@ typedef struct tiny_shape {
     uint32_t width[TINY_LAYERS];
     uint32_t vocab;
     uint32_t context;
-    uint32_t type;          /* GGUF type of the matrices                    */
-    bool tied;              /* no output.weight                             */
+    uint32_t type; /* GGUF type of the matrices                    */
+    bool tied;     /* no output.weight                             */
     bool biases;
     float rope_base;
-    float linear;           /* rope scaling factor, 0: none                 */
-    bool rope_factors;      /* a rope_freqs.weight tensor                   */
-    const char *missing;    /* a tensor or key that is left out             */
-    const char *misshapen;  /* a tensor whose first dimension is doubled    */
-    const char *replaced;   /* a key that gets `value` instead              */
+    float linear;          /* rope scaling factor, 0: none                 */
+    bool rope_factors;     /* a rope_freqs.weight tensor                   */
+    const char *missing;   /* a tensor or key that is left out             */
+    const char *misshapen; /* a tensor whose first dimension is doubled    */
+    const char *replaced;  /* a key that gets `value` instead              */
     uint32_t value;
     const char *family;
     uint64_t seed;

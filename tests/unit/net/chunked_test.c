@@ -46,6 +46,13 @@ static void reads_chunks_cut_anywhere(void **state)
         assert_string_equal(buf_text(&out), "hello, world!!!");
         assert_int_equal(used, strlen(body));
     }
+    size_t used;
+    char many[20 * 6 + 6] = "";
+    for (int i = 0; i < 20; i++)
+        strcat(many, "1\r\nx\r\n");
+    strcat(many, "0\r\n\r\n");
+    assert_int_equal(feed(many, sizeof many, &out, &used), CHUNKED_END);
+    assert_int_equal(out.size, 20);
     buf_clear(&out);
 }
 
