@@ -66,14 +66,14 @@ static void store_close(store *table)
     free(s);
 }
 
-static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *error)
+static pawl_status open_parts(sqlite_store *s, const char *folder, metrics *all, pawl_error *error)
 {
     char *path = file_join(folder, "pawl.db");
     if (!path)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", folder);
     pawl_status status = folder_own_file(path, error);
     if (!status)
-        status = writer_open(path, &s->writer, error);
+        status = writer_open(path, all, &s->writer, error);
     if (!status) {
         status = readers_open(&s->readers, path, error);
         if (status) {
@@ -87,6 +87,12 @@ static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *e
 
 pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error)
 {
+    return sqlite_store_open_measured(folder, NULL, out, error);
+}
+
+pawl_status sqlite_store_open_measured(const char *folder, metrics *all, store **out,
+                                       pawl_error *error)
+{
     sqlite_store *s = calloc(1, sizeof *s);
     if (!s)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", folder);
@@ -96,7 +102,7 @@ pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error
         return status;
     }
     s->table = (store){store_put, store_get, store_remove, store_close};
-    status = open_parts(s, folder, error);
+    status = open_parts(s, folder, all, error);
     if (status) {
         folder_close(s->lock);
         free(s);

@@ -27,28 +27,65 @@ struct run_runtime {
     atomic_bool stopping;
 };
 
+/* Two models of one name are found before the first is loaded, which may take minutes. */
+static pawl_status check_names(const run_config *config, pawl_error *error)
+{
+    char *names[2];
+    bool same = false;
+    for (size_t i = 1; i < config->n_models; i++) {
+        for (size_t k = 0; k < i && !same; k++) {
+            for (size_t n = 0; n < 2; n++) {
+                const run_model_config *m = &config->models[n ? i : k];
+                names[n] = m->name ? strdup(m->name) : run_model_name_of(m->path);
+            }
+            same = names[0] && names[1] && strcmp(names[0], names[1]) == 0;
+            if (same)
+                pawl_fail(error, PAWL_E_ARGUMENT,
+                          "two models are named %s; give one another name: NAME=PATH", names[0]);
+            free(names[0]);
+            free(names[1]);
+        }
+    }
+    return same ? PAWL_E_ARGUMENT : PAWL_OK;
+}
+
 static pawl_status open_models(run_runtime *r, const run_config *config, pawl_error *error)
 {
     uint32_t queue_limit = config->queue_limit ? config->queue_limit : DEFAULT_QUEUE;
+    pawl_status status = check_names(config, error);
+    if (status)
+        return status;
     r->models = calloc(config->n_models + 1, sizeof *r->models);
     if (!r->models)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for %zu models", config->n_models);
     for (size_t i = 0; i < config->n_models; i++) {
-        pawl_status status =
-            run_model_open(config->plugins, &config->models[i], &r->models[i], error);
+        run_model_config model = config->models[i];
+        model.metrics = config->metrics;
+        status = run_model_open(config->plugins, &model, &r->models[i], error);
         if (status)
             return status;
         r->n_models++;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(r->models[k]->name, r->models[i]->name) == 0)
-                return pawl_fail(error, PAWL_E_ARGUMENT,
-                                 "two models are named %s; give one another name: NAME=PATH",
-                                 r->models[i]->name);
         status = run_scheduler_open(r->models[i], queue_limit, &r->models[i]->scheduler, error);
         if (status)
             return status;
     }
     return PAWL_OK;
+}
+
+/* What is asked for only when somebody wants to know. */
+static void collect(void *arg)
+{
+    const run_runtime *r = arg;
+    for (size_t i = 0; i < r->n_models; i++) {
+        const run_model *m = r->models[i];
+        uint64_t total = 0, unused = 0;
+        m->engine_api->capacity(m->engine, &total, &unused);
+        metric_set(m->measures[MEASURE_KV_PAGES], (double)total);
+        metric_set(m->measures[MEASURE_KV_FREE], (double)unused);
+        metric_set(m->measures[MEASURE_KV_USAGE],
+                   total ? (double)(total - unused) / (double)total : 0);
+        metric_set(m->measures[MEASURE_WAITING], run_scheduler_waiting(m->scheduler));
+    }
 }
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error)
@@ -69,6 +106,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
         run_close(r);
         return status;
     }
+    metrics_on_write(config->metrics, collect, r);
     *runtime = r;
     return PAWL_OK;
 }
@@ -137,8 +175,8 @@ static bool check_request(const run_runtime *r, const run_request *request, run_
     return true;
 }
 
-bool run_start(run_runtime *r, run_request *request, run_listener listener, run_turn **out,
-               run_refusal *refusal)
+static bool start(run_runtime *r, run_request *request, run_listener listener, run_turn **out,
+                  run_refusal *refusal)
 {
     run_scheduler *scheduler = request->model->scheduler;
     run_prompt prompt;
@@ -163,6 +201,16 @@ bool run_start(run_runtime *r, run_request *request, run_listener listener, run_
     if (!run_scheduler_submit(scheduler, turn))
         run_turn_end(turn, TURN_CANCELLED, NULL);
     return true;
+}
+
+bool run_start(run_runtime *r, run_request *request, run_listener listener, run_turn **turn,
+               run_refusal *refusal)
+{
+    const run_model *model = request->model;
+    if (start(r, request, listener, turn, refusal))
+        return true;
+    metric_add(model->measures[MEASURE_REJECTED_INPUT + refusal->reason], 1);
+    return false;
 }
 
 bool run_count(run_runtime *r, run_request *request, uint64_t *n_tokens, run_refusal *refusal)

@@ -24,6 +24,7 @@ typedef struct run_config {
     store *store; /* becomes the runtime's; NULL: nothing can be stored */
     const base_clock *clock;
     uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
+    metrics *metrics;     /* outlives the runtime; NULL: nothing is measured    */
 } run_config;
 
 /* Why a request was not accepted; what the client should be told and do. */
