@@ -27,11 +27,15 @@ struct api_call {
     int status;
     int retry_after;
     buf body;
+    const char *content_type;    /* NULL: that of its kind; static     */
     char id[CLOCK_ID_SIZE];      /* "" none                            */
     const call_dialect *dialect; /* NULL: a reply                      */
     void *state;                 /* the dialect's                      */
     run_turn *turn;              /* NULL: nothing that can be cancelled */
     run_record *record;          /* after END                          */
+    run_usage usage;             /* the same                           */
+    run_times times;
+    const char *stop_reason;
     bool done;
 };
 

@@ -56,6 +56,7 @@ void conn_send(conn *c, const void *data, size_t size)
     if (!c->wsi || c->killed)
         return;
     if (!outq_push(&c->out, data, size)) {
+        metric_add(c->server->measures.slow, 1);
         conn_kill(c, "it does not read what it is sent");
         return;
     }

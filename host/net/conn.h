@@ -28,8 +28,9 @@ typedef struct conn_kind {
     /* A callback of libwebsockets; nonzero closes the connection. */
     int (*on_callback)(conn *c, enum lws_callback_reasons reason, void *in, size_t len);
     void (*on_gone)(conn *c); /* the client has gone; wsi is NULL already     */
-    void (*on_stop)(conn *c); /* the server stops: end soon                   */
-    void (*free)(conn *c);    /* the last reference is gone                   */
+    /* The server stops: end by yourself within so many seconds; 0: now. */
+    void (*on_stop)(conn *c, int grace);
+    void (*free)(conn *c); /* the last reference is gone                   */
 } conn_kind;
 
 struct conn {
@@ -43,14 +44,29 @@ struct conn {
     outq out;
 };
 
+/* What is measured (access.c); NULL each where nothing is. */
+typedef struct net_measures {
+    metric_family *requests; /* by endpoint and status */
+    metric *connections;
+    metric *sockets;
+    metric *lanes;
+    metric *jobs;
+    metric *queued;
+    metric *slow;
+} net_measures;
+
 struct net_server {
     run_runtime *runtime;
+    const base_clock *clock; /* the runtime's, which it outlives */
     size_t max_body;
     uint32_t max_connections;
     int socket_lifetime; /* all in seconds; 0: no limit */
     int socket_grace;
     int comment_interval;
     int idle_timeout;
+    int drain;
+    bool log_access;
+    net_measures measures;
     char **keys;
     size_t n_keys;
 
@@ -60,12 +76,15 @@ struct net_server {
     lws_retry_bo_t ping;
     lws_sorted_usec_list_t deadline; /* of the end of net_serve() */
     inbox inbox;                     /* [any]                     */
-    atomic_bool stopping;            /* [any]                     */
-    bool draining;                   /* the loop has seen it      */
+    atomic_uint stops;               /* calls of net_stop(). [any] */
+    bool draining;                   /* nothing new is taken      */
+    bool stopping;                   /* what ran is cancelled     */
     bool expired;                    /* the deadline has come     */
 
     conn *conns;
-    uint32_t n_conns;  /* sockets that are open                              */
+    uint32_t n_conns; /* sockets that are open                              */
+    uint32_t n_sockets;
+    uint32_t n_lanes;  /* of all sockets, that run a turn                    */
     uint32_t n_jobs;   /* exchanges that are not over and jobs that are out  */
     size_t body_bytes; /* of all bodies and messages that are being received */
     buf scratch;       /* for one message that is being built                */

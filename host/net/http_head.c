@@ -19,6 +19,8 @@
 
 #define MAX_HEADER 1024 /* of those that are looked at; the rest may be longer */
 
+#define DRAIN_RETRY_S 5 /* after which a server that shuts down may be back */
+
 /* Order of LWSHUMETH_*. */
 static const struct {
     const char *name;
@@ -160,6 +162,42 @@ static bool has_key(conn *c)
     return found;
 }
 
+static bool is_path(const http_head *head, const char *wanted)
+{
+    const char *path = strncmp(head->path, "/v1/", 4) == 0 ? head->path + 3 : head->path;
+    return strcmp(path, wanted) == 0;
+}
+
+/* What those who watch the server ask for, who have no key. */
+static bool is_probe(const http_head *head)
+{
+    return is_path(head, "/livez") || is_path(head, "/readyz") || is_path(head, "/health");
+}
+
+bool http_head_is_live(const http_head *head)
+{
+    bool get = strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0;
+    return get && is_path(head, "/livez");
+}
+
+bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal)
+{
+    if (!c->server->draining || http_head_is_live(head) || is_path(head, "/metrics"))
+        return true;
+    http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
+    refusal->retry_after = DRAIN_RETRY_S;
+    return false;
+}
+
+bool http_head_request_id(conn *c, char id[CLOCK_ID_SIZE])
+{
+    static const char name[] = "x-request-id:", allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                            "0123456789_.-";
+    int n = lws_hdr_custom_copy(c->wsi, id, CLOCK_ID_SIZE, name, sizeof name - 1);
+    return n > 0 && strspn(id, allowed) == (size_t)n;
+}
+
 bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal)
 {
     char host[MAX_HEADER], origin[MAX_HEADER];
@@ -175,12 +213,12 @@ bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal)
     if (*origin && !address_is_local_origin(origin))
         return http_refuse(refusal, 403, "forbidden_origin",
                            "Pages of other origins may not use this server.");
-    if (c->server->n_keys && strcmp(head->path, "/health") != 0 && !has_key(c))
+    if (c->server->n_keys && !is_probe(head) && !has_key(c))
         return http_refuse(
             refusal, 401, "invalid_api_key",
             "The API key is missing or wrong; send it as 'Authorization: Bearer KEY'.");
-    if (c->server->draining)
-        return http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
+    if (!http_head_in_time(c, head, refusal))
+        return false;
     if (c->server->n_conns > c->server->max_connections)
         return http_refuse(refusal, 503, "server_is_overloaded",
                            "The server has as many connections as it accepts; try again soon.");

@@ -12,6 +12,8 @@
 
 #include "net/conn.h"
 
+#include "base/clock.h"
+
 typedef struct http_head {
     const char *method;    /* static: "GET", "POST", …                      */
     char *path;            /* decoded; NULL: it could not be read           */
@@ -43,6 +45,13 @@ bool http_head_read(conn *c, http_head *head, http_refusal *refusal);
 void http_head_clear(http_head *head);
 /* Whether this client may ask for this at all. */
 bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal);
+/* Whether this may still be asked for: a server that drains takes no new work, but says
+ * how it is. */
+bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal);
+/* Whether it asks for /livez, which the loop answers itself. */
+bool http_head_is_live(const http_head *head);
+/* The client's own X-Request-Id, if it is a plain one. False: there is none. */
+bool http_head_request_id(conn *c, char id[CLOCK_ID_SIZE]);
 /* Whether the head is a WebSocket handshake that can be granted; otherwise *why (static)
  * tells what is missing. The path is judged too: *why is NULL when no socket lives there. */
 bool http_head_is_handshake(conn *c, const http_head *head, const char **why);

@@ -9,6 +9,7 @@
 #include "net/server.h"
 
 #include "base/log.h"
+#include "net/access.h"
 #include "net/address.h"
 #include "net/http.h"
 #include "net/socket.h"
@@ -18,6 +19,7 @@
 #include <sys/resource.h>
 
 #define STOP_S 10                     /* for all connections to end           */
+#define HURRY_S 2                     /* the same, when it is asked for twice */
 #define SPARE_CONNECTIONS 64          /* over the maximum: these get a 503    */
 #define MAX_MESSAGE ((size_t)1 << 30) /* of scratch; events are far smaller   */
 
@@ -32,7 +34,7 @@ static void wake(void *arg)
 
 static int accept_or_not(net_server *server)
 {
-    return server->draining || server->n_conns >= server->max_connections + SPARE_CONNECTIONS;
+    return server->stopping || server->n_conns >= server->max_connections + SPARE_CONNECTIONS;
 }
 
 static int on_connect(net_server *server, struct lws *wsi)
@@ -105,7 +107,7 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
 /* --------------------------------------------------------------------- opening ---- */
 
 /* What libwebsockets calls an error is mostly a client's. */
-static void log_line(int level, const char *line)
+static void log_library(int level, const char *line)
 {
     (void)level;
     log_write(PAWL_LOG_WARN, "net", "lws: %.*s", (int)strcspn(line, "\r\n"), line);
@@ -144,6 +146,10 @@ static void configure(net_server *server, const net_config *config)
 {
     int ping = seconds_or(config->ping_interval, 30);
     server->runtime = config->runtime;
+    server->clock = run_clock(config->runtime);
+    server->drain = config->drain ? seconds_or(config->drain, 0) : 0;
+    server->log_access = config->log_access;
+    access_open(server, config->metrics);
     server->max_body = config->max_body ? config->max_body : (size_t)32 << 20;
     server->max_connections =
         fit_connections(config->max_connections ? config->max_connections : 1024);
@@ -171,7 +177,7 @@ static pawl_status listen_on(net_server *server, const net_address *address, paw
     info.timeout_secs = 20;
     info.pt_serv_buf_size = 65536;
     info.max_http_header_data = 16384;
-    lws_set_log_level(LLL_ERR | LLL_WARN, log_line);
+    lws_set_log_level(LLL_ERR | LLL_WARN, log_library);
     server->context = lws_create_context(&info);
     if (!server->context)
         return pawl_fail(error, PAWL_E_MEMORY, "libwebsockets could not be started");
@@ -204,7 +210,7 @@ pawl_status net_open(const net_config *config, net_server **server, pawl_error *
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
     inbox_init(&s->inbox, wake, s);
     buf_init(&s->scratch, MAX_MESSAGE);
-    atomic_init(&s->stopping, false);
+    atomic_init(&s->stops, 0);
     configure(s, config);
     status = copy_keys(s, config, error);
     if (!status)
@@ -230,26 +236,61 @@ static void on_deadline(lws_sorted_usec_list_t *sul)
     server->expired = true;
 }
 
-static void begin_stop(net_server *server)
+static void set_deadline(net_server *server, int seconds)
 {
-    server->draining = true;
-    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, STOP_S * LWS_US_PER_SEC);
+    server->expired = false;
+    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline,
+                     seconds < 0 ? LWS_SET_TIMER_USEC_CANCEL : seconds * LWS_US_PER_SEC);
+}
+
+static void tell_all(net_server *server, int grace)
+{
     conn *next;
     for (conn *c = server->conns; c; c = next) {
         next = c->next;
-        c->kind->on_stop(c);
+        c->kind->on_stop(c, grace);
     }
+}
+
+/* Lets what runs end. */
+static bool drain(net_server *server)
+{
+    bool failed = false;
+    server->draining = true;
+    if (!server->drain)
+        return true;
+    log_write(PAWL_LOG_INFO, "net", "draining: %u requests may end, within %d s", server->n_jobs,
+              server->drain);
+    set_deadline(server, server->drain);
+    tell_all(server, server->drain);
+    while (!failed && !server->expired && atomic_load(&server->stops) < 2 && server->n_jobs)
+        failed = lws_service(server->context, 0) < 0;
+    return !failed;
+}
+
+/* Ends what still runs, and all connections. */
+static bool stop(net_server *server)
+{
+    bool failed = false;
+    bool hurry = atomic_load(&server->stops) > 1;
+    server->stopping = true;
+    if (server->n_jobs)
+        log_write(PAWL_LOG_INFO, "net", "%u requests are cancelled", server->n_jobs);
+    set_deadline(server, hurry ? HURRY_S : STOP_S);
+    tell_all(server, 0);
+    while (!failed && !server->expired && atomic_load(&server->stops) < 3 &&
+           (server->n_conns || server->n_jobs))
+        failed = lws_service(server->context, 0) < 0;
+    set_deadline(server, -1);
+    return !failed;
 }
 
 pawl_status net_serve(net_server *server)
 {
     bool failed = false;
-    while (!failed && !atomic_load(&server->stopping))
+    while (!failed && !atomic_load(&server->stops))
         failed = lws_service(server->context, 0) < 0;
-    begin_stop(server);
-    while (!failed && !server->expired && (server->n_conns || server->n_jobs))
-        failed = lws_service(server->context, 0) < 0;
-    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, LWS_SET_TIMER_USEC_CANCEL);
+    failed = failed || !drain(server) || !stop(server);
     if (server->n_jobs)
         log_write(PAWL_LOG_WARN, "net", "stopping with %u requests unfinished", server->n_jobs);
     return failed ? PAWL_E_INTERNAL : PAWL_OK;
@@ -257,7 +298,7 @@ pawl_status net_serve(net_server *server)
 
 void net_stop(net_server *server)
 {
-    atomic_store(&server->stopping, true);
+    atomic_fetch_add(&server->stops, 1);
     wake(server);
 }
 

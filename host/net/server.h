@@ -19,7 +19,7 @@
 
 typedef struct net_server net_server;
 
-/* Where 0 is given, the number after it holds. Times are in seconds. */
+/* Where 0 is given, the number after it holds, but for drain. Times are in seconds. */
 typedef struct net_config {
     const char *listen;        /* "HOST:PORT", a loopback address; port 0: any free one */
     run_runtime *runtime;      /* outlives net_serve()                                  */
@@ -30,6 +30,9 @@ typedef struct net_config {
     uint32_t ping_interval;    /* 0: 30, for sockets; two misses end one                */
     uint32_t comment_interval; /* 0: 15, between bytes of an event stream               */
     uint32_t idle_timeout;     /* 0: 120, for an HTTP connection between requests       */
+    uint32_t drain;            /* how long what runs may go on after net_stop(); 0: not */
+    bool log_access;           /* a line for each answered request                     */
+    metrics *metrics;          /* outlives the server; NULL: nothing is measured        */
     const char *const *keys;   /* n_keys secrets, one of which clients must show as     */
     size_t n_keys;             /* "Authorization: Bearer …"; 0: nobody needs one        */
 } net_config;
@@ -41,10 +44,12 @@ typedef struct net_config {
 pawl_status net_open(const net_config *config, net_server **server, pawl_error *error);
 /* The port that was bound. */
 uint16_t net_port(const net_server *server);
-/* Serves until net_stop(); then refuses what is new, cancels what runs, closes all
- * connections and returns, after 10 seconds at the latest. */
+/* Serves until net_stop(). Then it drains: new work is refused (503), idle sockets are
+ * closed (1001), what runs may end, for `drain` seconds at most; then cancels what still
+ * runs, closes all connections and returns, after 10 further seconds at the latest. */
 pawl_status net_serve(net_server *server);
-/* Ends net_serve(). From any thread, and from a signal handler. */
+/* Ends net_serve(); a second call ends the draining, a third the waiting for clients.
+ * From any thread, and from a signal handler. */
 void net_stop(net_server *server);
 void net_close(net_server *server); /* NULL allowed */
 

@@ -21,6 +21,7 @@
 struct run_runtime {
     const base_clock *clock;
     store *store; /* or NULL                                  */
+    metrics *metrics;
     run_worker *worker;
     run_model **models; /* n_models of them; fixed after run_open() */
     size_t n_models;
@@ -97,6 +98,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
     r->clock = config->clock;
+    r->metrics = config->metrics;
     r->store = config->store;
     r->worker = run_worker_open(WORKER_JOBS);
     pawl_status status = r->worker
@@ -153,6 +155,11 @@ run_model *run_model_find(const run_runtime *r, const char *name)
 const base_clock *run_clock(const run_runtime *r)
 {
     return r->clock;
+}
+
+metrics *run_metrics(const run_runtime *r)
+{
+    return r->metrics;
 }
 
 static bool refuse_busy(run_refusal *refusal, const run_runtime *r)

@@ -57,6 +57,7 @@ size_t run_model_count(const run_runtime *runtime);                      /* [any
 run_model *run_model_at(const run_runtime *runtime, size_t i);           /* [any] */
 run_model *run_model_find(const run_runtime *runtime, const char *name); /* NULL: unknown. [any] */
 const base_clock *run_clock(const run_runtime *runtime);
+metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [any] */
 
 /* Prepares a request (history, rendering, tokens, context check) and queues it. The
  * request becomes the runtime's in every case. False: refused, *refusal says why and

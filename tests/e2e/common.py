@@ -95,8 +95,9 @@ class Server:
         self.data = self.folder / "data"
         self.data.mkdir(0o700)
         self.log_path = self.folder / "stderr.log"
+        # What runs when a test is over is cancelled at once; ops_test.py is about draining.
         self.command = [PAWL, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--threads", "2",
-                        "--plugin-dir", TEST_PLUGINS, *args]
+                        "--plugin-dir", TEST_PLUGINS, "--drain-seconds", "0", *args]
         for name, model in models.items():
             self.command += ["--model", f"{name}={self._path_of(name, model)}"]
         self.environment = {**os.environ, **(env or {})}
@@ -112,7 +113,8 @@ class Server:
 
     # ------------------------------------------------------------- process
 
-    def start(self):
+    def start(self, wait=True):
+        """Starts it; with wait, until it has tried its models."""
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=log, env=self.environment, text=True)
@@ -124,10 +126,15 @@ class Server:
                 if line.startswith(READY):
                     self.address = line[len(READY):].strip().removesuffix("/v1")
                     self.host, self.port = self.address.split(":")
-                    return self
+                    return self.tried() if wait else self
         finally:
             watchdog.cancel()
         raise AssertionError(f"the server ended before it listened, with status {self.process.wait()}")
+
+    def tried(self):
+        while b"is starting" in self.http("GET", "/readyz").body:
+            time.sleep(0.01)
+        return self
 
     @property
     def base_url(self):

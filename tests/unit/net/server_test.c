@@ -311,7 +311,8 @@ static void a_socket_has_a_lifetime(void **state)
     frame(busy, 1, "endless delay=50 lane=a");
     frame(busy, 1, "stream n=1 lane=a");
     expect(idle, "error 400 websocket_connection_limit_reached -\x88\x0a\x03\xe8lifetime");
-    expect(busy, "{\"end\":\"cancelled\",\"parent\":\"none\"}\x88\x0a\x03\xe8lifetime");
+    expect(busy, "{\"end\":\"cancelled\",\"parent\":\"none\"}\x81\x2e"
+                 "error 400 websocket_connection_limit_reached a\x88\x0a\x03\xe8lifetime");
     close(busy);
     close(idle);
     stop(&f);
