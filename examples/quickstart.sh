@@ -44,7 +44,6 @@ TEXT
 serve() {
     local line status=0
     say "Loading $path"
-    mkdir -p "$data"
     exec 3< <(exec "$PAWL_ROOT/build/pawl" serve --model "$name=$path" --listen "$listen" --data "$data")
     server=$!
     trap 'kill -TERM "$server" 2>/dev/null || true' INT TERM

@@ -61,9 +61,10 @@ enum kernels_rope { KERNELS_ROPE_PAIRS, KERNELS_ROPE_HALVES };
 #define KERNELS_SPAN (KERNELS_PAGE * KERNELS_SPAN_PAGES)
 
 typedef struct kernels_span {
-    const void *keys[KERNELS_SPAN_PAGES]; /* one head's pages, as far as needed  */
+    const void *keys[KERNELS_SPAN_PAGES]; /* one head's pages; NULL where none is seen */
     const void *values[KERNELS_SPAN_PAGES];
-    bool f16; /* elements are F16, else F32                         */
+    const void *ahead; /* keys of the page after these, to be asked for; or NULL */
+    bool f16;          /* elements are F16, else F32                         */
     size_t head_size;
     float scale;             /* of the scores, usually 1 / sqrt(head_size)         */
     size_t queries;          /* rows of q; they share the keys                     */

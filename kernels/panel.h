@@ -45,7 +45,8 @@ typedef struct panel_f32 {
 typedef struct panel_source {
     uint32_t type; /* enum kernels_type       */
     const uint8_t *rows[PANEL_ROWS];
-    size_t count; /* blocks, or columns for F32 stretches */
+    const uint8_t *ahead; /* where to ask for later weights, or NULL */
+    size_t count;         /* blocks, or columns for F32 stretches */
 } panel_source;
 
 /* Activations of the stretch and where the outputs go. */
@@ -77,6 +78,17 @@ void panel_matmul_q8(const panel_ops *ops, const kernels_matrix *w, size_t begin
                      const void *x, uint32_t levels, size_t r, float *y, size_t y_stride);
 void panel_matmul_f32(const panel_ops *ops, const kernels_matrix *w, size_t begin, size_t end,
                       const float *x, size_t x_stride, size_t r, float *y, size_t y_stride);
+
+/* Unpacking asks, a little at a time, for as many bytes of a later panel. Into
+ * the second-level cache: the first cannot have so many lines on their way, and
+ * asking for a whole panel at once would be throttled. */
+static inline void panel_fetch_ahead(const panel_source *source, size_t at, size_t bytes)
+{
+    if (!source->ahead)
+        return;
+    for (size_t line = 0; line < bytes; line += 64)
+        __builtin_prefetch(source->ahead + at + line, 0, 2);
+}
 
 /* True where w = d * q + m. */
 static inline bool panel_has_minimum(uint32_t type)

@@ -9,6 +9,21 @@
 
 #include "kernels/reference/blocks.h"
 
+/* While scores of a page are computed, its values and the next page's keys are on
+ * their way: a sequence that is decoded sees each of them once. Call number `at`
+ * of all that a page gets asks for `lines` cache lines of both. */
+AVX2_INLINE void fetch_ahead(const kernels_span *span, size_t page, size_t at, size_t lines)
+{
+    bool last = page + 1 == KERNELS_SPAN_PAGES;
+    const char *keys = last ? span->ahead : span->keys[page + 1];
+    const char *values = span->values[page];
+    for (size_t i = at * lines; i < (at + 1) * lines; i++) {
+        _mm_prefetch(values + 64 * i, _MM_HINT_T1);
+        if (keys)
+            _mm_prefetch(keys + 64 * i, _MM_HINT_T1);
+    }
+}
+
 /* Scores of R queries for 32 positions from t, all in one page. */
 AVX2_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, size_t t, bool f16)
 {
@@ -18,6 +33,8 @@ AVX2_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, si
     for (size_t i = 0; i < 4 * R; i++)
         sum[i] = _mm256_setzero_ps();
     for (size_t c = 0; c < span->head_size; c++) {
+        if (query == 0)
+            fetch_ahead(span, t / KERNELS_PAGE, in_page / 32 * span->head_size + c, f16 ? 1 : 2);
         for (size_t v = 0; v < 4; v++) {
             __m256 key = avx2_load(keys, c * KERNELS_PAGE + in_page + 8 * v, f16);
             for (size_t j = 0; j < R; j++)

@@ -11,6 +11,21 @@
 
 #if defined(__x86_64__)
 
+/* While scores of a page are computed, its values and the next page's keys are on
+ * their way: a sequence that is decoded sees each of them once. Call number `at`
+ * of all that a page gets asks for `lines` cache lines of both. */
+AVX512_INLINE void fetch_ahead(const kernels_span *span, size_t page, size_t at, size_t lines)
+{
+    bool last = page + 1 == KERNELS_SPAN_PAGES;
+    const char *keys = last ? span->ahead : span->keys[page + 1];
+    const char *values = span->values[page];
+    for (size_t i = at * lines; i < (at + 1) * lines; i++) {
+        _mm_prefetch(values + 64 * i, _MM_HINT_T1);
+        if (keys)
+            _mm_prefetch(keys + 64 * i, _MM_HINT_T1);
+    }
+}
+
 /* Scores of R queries for V * 16 positions from t, all in one page. */
 AVX512_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, size_t t, size_t V,
                               bool f16)
@@ -21,6 +36,9 @@ AVX512_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, 
     for (size_t i = 0; i < R * V; i++)
         sum[i] = _mm512_setzero_ps();
     for (size_t c = 0; c < span->head_size; c++) {
+        if (query == 0)
+            fetch_ahead(span, t / KERNELS_PAGE, in_page / (16 * V) * span->head_size + c,
+                        (f16 ? 2 : 4) * V / 4);
         for (size_t v = 0; v < V; v++) {
             __m512 key = avx512_load(keys, c * KERNELS_PAGE + in_page + 16 * v, f16);
             for (size_t j = 0; j < R; j++)

@@ -125,6 +125,7 @@ static AVX512 void unpack_q8(const panel_source *source, panel_q8 *panel)
     unpack_scales(source, bytes, panel);
     for (size_t b = 0; b < source->count; b++) {
         size_t at = b * bytes;
+        panel_fetch_ahead(source, at * PANEL_ROWS, bytes * PANEL_ROWS);
         switch (source->type) {
         case KERNELS_Q4_0:
             unpack_nibbles(source, at + 2, panel, b);
@@ -293,7 +294,9 @@ static AVX512 void unpack_f32(const panel_source *source, panel_f32 *panel)
     float rows[PANEL_ROWS][PANEL_COLUMNS];
     const uint8_t *starts[PANEL_ROWS];
     size_t rest = source->count % 4;
+    size_t bytes = kernels_row_bytes(source->type, source->count);
     for (size_t i = 0; i < PANEL_ROWS; i++) {
+        panel_fetch_ahead(source, i * bytes, bytes);
         avx512_dequantise(source->type, source->rows[i], 0, source->count, rows[i]);
         starts[i] = (const uint8_t *)rows[i];
         for (size_t c = 0; rest && c < 4 - rest; c++) /* whole words of four */

@@ -25,7 +25,8 @@
 #define LEVELS_DOWN 2
 #define LEVELS_OUTPUT 2
 
-#define PIECE ((size_t)64) /* outputs of a matrix that one worker claims at a time */
+/* A matrix is claimed in pieces of at least this many outputs. */
+#define LEAST_PIECE ((size_t)32)
 
 /* How many int8 an activation of this matrix is made of; 0: it stays F32.
  *
@@ -46,19 +47,33 @@ typedef struct product {
     float *y;
 } product;
 
+/* Large pieces read memory in long strides, small ones share better: two for each
+ * worker where weights are read for a few rows only, else four. */
+static size_t piece_of(const forward_pass *pass, const product *products, size_t n_products,
+                       const threads_worker *worker)
+{
+    size_t rows = 0;
+    size_t pieces = threads_count(worker->pool) * (pass->n_rows <= 8 ? 2 : 4);
+    for (size_t i = 0; i < n_products; i++)
+        rows += products[i].w->rows;
+    size_t piece = (rows / pieces + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
+    return piece > LEAST_PIECE ? piece : LEAST_PIECE;
+}
+
 /* Up to three products of the same input in one stage. */
 static void project(const forward_pass *pass, const product *products, size_t n_products,
                     uint32_t wanted, threads_worker *worker)
 {
+    size_t piece = piece_of(pass, products, n_products, worker);
     size_t pieces = 0;
     for (size_t i = 0; i < n_products; i++)
-        pieces += (products[i].w->rows + PIECE - 1) / PIECE;
-    for (size_t piece; threads_next(worker, pieces, &piece);) {
+        pieces += (products[i].w->rows + piece - 1) / piece;
+    for (size_t at; threads_next(worker, pieces, &at);) {
         const product *p = products;
-        for (size_t here; piece >= (here = (p->w->rows + PIECE - 1) / PIECE); p++)
-            piece -= here;
-        size_t begin = piece * PIECE;
-        size_t end = begin + PIECE < p->w->rows ? begin + PIECE : p->w->rows;
+        for (size_t here; at >= (here = (p->w->rows + piece - 1) / piece); p++)
+            at -= here;
+        size_t begin = at * piece;
+        size_t end = begin + piece < p->w->rows ? begin + piece : p->w->rows;
         uint32_t levels = levels_of(pass, p->w, wanted);
         if (levels)
             pass->kernels->matmul_q8(p->w, begin, end, pass->scratch->quantised, levels,

@@ -24,6 +24,8 @@
 #define FORWARD_QUERY_ROWS 8u  /* rows that share the loading of keys          */
 #define FORWARD_QUERIES 32u    /* queries (row and head) of one span at a time */
 
+#define FORWARD_PARTIALS 4096u /* of queries whose spans are dealt out singly */
+
 /* One token on its way through the layers. */
 typedef struct forward_row {
     const uint32_t *pages; /* of its sequence                                   */
@@ -53,8 +55,9 @@ typedef struct forward {
     float *q;          /* [rows][max_heads * head_size]                  */
     float *k;          /* [rows][max_kv_heads * head_size]               */
     float *v;
-    float *mixed; /* [rows][max_heads * head_size] after attention  */
-    float *gate;  /* [rows][max_width]                              */
+    float *partials; /* FORWARD_PARTIALS, while spans are dealt out     */
+    float *mixed;    /* [rows][max_heads * head_size] after attention  */
+    float *gate;     /* [rows][max_width]                              */
     float *up;
     uint8_t *quantised;      /* [rows] of the widest activation row            */
     float *turns;            /* [rows][rope_pairs] cosines and sines           */

@@ -53,6 +53,7 @@ static size_t lay_out(const model *m, uint32_t workers, forward *f)
     f->k = take_floats(memory, &used, FORWARD_ROWS, keys);
     f->v = take_floats(memory, &used, FORWARD_ROWS, keys);
     f->mixed = take_floats(memory, &used, FORWARD_ROWS, queries);
+    f->partials = take_floats(memory, &used, FORWARD_PARTIALS, kernels_partial_size(m->head_size));
     f->gate = take_floats(memory, &used, FORWARD_ROWS, m->max_width);
     f->up = take_floats(memory, &used, FORWARD_ROWS, m->max_width);
     f->quantised = take(memory, &used, FORWARD_ROWS * kernels_q8_bytes(widest, 2));
