@@ -134,6 +134,16 @@ static void test_instruction_sets(void **state)
     tiny_remove(path);
 }
 
+/* The logits of one more token after the whole trunk, which stays as it is. */
+static void probe(pawl_engine *engine, const pawl_sequence *trunk, float *logits)
+{
+    pawl_sequence *twig;
+    const int32_t token = 7;
+    assert_int_equal(PAWL_OK, tiny_api()->fork(trunk, LENGTH, &twig, NULL));
+    tiny_run(engine, twig, &token, 1, logits, 1);
+    tiny_api()->sequence_close(twig);
+}
+
 /* Forks at many places, then both go on; and truncation, then the same again. */
 static void test_fork_and_truncate(void **state)
 {
@@ -149,6 +159,9 @@ static void test_fork_and_truncate(void **state)
     pawl_sequence *trunk = tiny_sequence(engine);
     int32_t *other = tiny_tokens(99, LENGTH, shape.vocab);
     tiny_run(engine, trunk, e.tokens, LENGTH, NULL, 0);
+    float *before = tiny_floats(shape.vocab);
+    float *after = tiny_floats(shape.vocab);
+    probe(engine, trunk, before);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         pawl_sequence *branch, *twig;
         size_t n = places[i] < LENGTH ? places[i] : LENGTH;
@@ -156,6 +169,8 @@ static void test_fork_and_truncate(void **state)
         assert_int_equal(PAWL_OK, api->fork(trunk, n, &branch, NULL));
         assert_int_equal(n, api->length(branch));
         tiny_run(engine, branch, other, 70, NULL, 0); /* must not show in the trunk */
+        probe(engine, trunk, after);
+        assert_memory_equal(before, after, shape.vocab * sizeof *before);
         assert_int_equal(PAWL_OK, api->fork(trunk, n, &twig, NULL));
         if (n < LENGTH) {
             tiny_run(engine, twig, e.tokens + n, LENGTH - n, logits + n * shape.vocab, LENGTH - n);
@@ -175,6 +190,8 @@ static void test_fork_and_truncate(void **state)
     assert_int_equal(total, left);
     api->close(engine);
     end(&e);
+    free(before);
+    free(after);
     free(logits);
     free(other);
     tiny_remove(path);

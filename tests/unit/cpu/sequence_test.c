@@ -286,8 +286,22 @@ static void test_input_logprobs(void **state)
         }
         assert_true(fabs((double)row[tokens[i]] - log(sum) - (double)whole[i]) < 1e-4);
     }
+    assert_int_equal(PAWL_OK, api->truncate(b, 0, NULL));
+    float *few = tiny_floats(4 * shape.vocab); /* the first row must stay untouched */
+    slot = (pawl_slot){.sequence = b,
+                       .tokens = tokens,
+                       .n_tokens = N,
+                       .input_argmax = argmax,
+                       .logits = few + shape.vocab,
+                       .n_logits = 3};
+    assert_int_equal(PAWL_OK, tiny_submit(engine, &slot, 1));
+    assert_memory_equal(logits + (N - 3) * shape.vocab, few + shape.vocab,
+                        3 * shape.vocab * sizeof *few);
+    for (uint32_t v = 0; v < shape.vocab; v++)
+        assert_true(few[v] == 0.0f);
     api->sequence_close(a);
     api->sequence_close(b);
+    free(few);
     free(tokens);
     free(logits);
     api->close(engine);

@@ -196,7 +196,7 @@ static void test_foreign(void **state)
     api->close(other);
 }
 
-/* Another model of the same shape has another kv_format. */
+/* Another model of the same shape has another kv_format, and refuses the chunk. */
 static void test_formats_differ(void **state)
 {
     (void)state;
@@ -206,6 +206,18 @@ static void test_formats_differ(void **state)
     pawl_engine *engines[3] = {tiny_open(model_path, 1, "{}"), tiny_open(path, 1, "{}"),
                                tiny_open(model_path, 2, "{\"isa\":\"reference\"}")};
     char formats[3][256];
+    int32_t *tokens = tiny_tokens(5, 256, shape.vocab);
+    pawl_sequence *from = tiny_sequence(engines[0]);
+    tiny_run(engines[0], from, tokens, 256, NULL, 0);
+    blob chunk = save(from, 0, 256);
+    tiny_api()->sequence_close(from);
+    for (size_t i = 1; i < 3; i++) {
+        pawl_sequence *to = tiny_sequence(engines[i]);
+        assert_int_equal(i == 1 ? PAWL_E_FORMAT : PAWL_OK, load(to, &chunk, tokens, 0, 256));
+        tiny_api()->sequence_close(to);
+    }
+    free(chunk.data);
+    free(tokens);
     for (size_t i = 0; i < 3; i++) {
         pawl_engine_info info = {.struct_size = sizeof info};
         tiny_api()->info(engines[i], &info);

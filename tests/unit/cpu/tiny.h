@@ -22,7 +22,7 @@
 #include <pawl/plugin.h>
 #include <pawl/plugin_util.h>
 
-#include "../formats/gguf_writer.h"
+#include "gguf_writer.h"
 #include "kernels/kernels.h"
 
 #define TINY_LAYERS 3

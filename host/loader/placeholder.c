@@ -1,1 +1,0 @@
-typedef int placeholder; /* replaced by the first real file of this room */
