@@ -117,6 +117,8 @@ void run_turn_in_progress(run_turn *turn, uint64_t cached)
     turn->admitted = now(turn);
     if (is_measured(turn)) {
         observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
+        count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
+        count(turn, MEASURE_CACHED_TOKENS, cached);
         count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
         count(turn, MEASURE_PREFIX_HITS, cached);
     }
@@ -143,6 +145,7 @@ static void measure_token(run_turn *turn)
         turn->first = turn->latest;
     if (!is_measured(turn))
         return;
+    count(turn, MEASURE_GENERATED_TOKENS, 1);
     if (before)
         observe(turn, MEASURE_BETWEEN_TOKENS, turn->latest - before);
     else
@@ -246,9 +249,6 @@ static void measure_end(const run_turn *turn, enum run_turn_outcome outcome)
     if (!is_measured(turn))
         return;
     count(turn, calls ? MEASURE_ENDED_CALLS : MEASURE_ENDED_STOP + outcome, 1);
-    count(turn, MEASURE_PROMPT_TOKENS, usage->input_tokens);
-    count(turn, MEASURE_CACHED_TOKENS, usage->cached_tokens);
-    count(turn, MEASURE_GENERATED_TOKENS, usage->output_tokens);
     metric *const *all = turn->request->model->measures;
     metric_observe(all[MEASURE_PROMPT_SIZE], (double)usage->input_tokens);
     metric_observe(all[MEASURE_REPLY_SIZE], (double)usage->output_tokens);
