@@ -1,5 +1,5 @@
 /*
- * host/cmd_plugin.c - `pawl plugin list|check`, and what child processes are asked.
+ * host/cmd_plugin.c - `pawl plugin list|check|release`, and what child processes are asked.
  *
  * `probe` and `check-group` are not for people: the loader starts our own binary
  * with them (loader/child.h).
@@ -13,6 +13,7 @@
 #include "loader/check.h"
 #include "loader/child.h"
 #include "loader/probe.h"
+#include "loader/quarantine.h"
 #include "loader/registry.h"
 
 #include <stdlib.h>
@@ -23,10 +24,12 @@
 static const char usage[] =
     "Usage: pawl plugin list [--plugin-dir DIR]... [--json]\n"
     "       pawl plugin check FILE.so [--json] [--model PATH] [--group NAME]...\n"
-    "                         [--time-limit SECONDS]\n\n"
+    "                         [--time-limit SECONDS]\n"
+    "       pawl plugin release ID|SHA256\n\n"
     "list says of every plugin whether it is used, and why not. check tries a plugin\n"
     "against the contract in <pawl/plugin.h>, one line a rule; its status is 0 only if\n"
-    "no rule failed.\n\n"
+    "no rule failed. A library whose probe crashed or hung is in quarantine and not\n"
+    "tried again until its file changes, or until release takes it out.\n\n"
     "  --plugin-dir DIR    search this folder first\n"
     "  --model PATH        a model for the rules that need one, instead of a tiny llama GGUF\n"
     "  --group NAME        only this group of rules: ";
@@ -46,7 +49,11 @@ static void help(FILE *to)
 {
     fputs(usage, to);
     for (size_t i = 0; check_group_name(i); i++)
-        fprintf(to, "%s%s", i ? ", " : "", check_group_name(i));
+        fprintf(to, "%s%s",
+                i == 0  ? ""
+                : i % 6 ? ", "
+                        : ",\n                      ",
+                check_group_name(i));
     fputs("\n  --time-limit N      seconds for each group (120)\n"
           "  --json              one JSON array instead of lines\n",
           to);
@@ -220,6 +227,26 @@ static int check(const options *o)
     return failed ? 1 : 0;
 }
 
+/* ---- release ---- */
+
+static int release(const options *o)
+{
+    size_t count = 0;
+    pawl_error why = {.struct_size = sizeof why};
+    if (!o->file)
+        return wrong("release needs the ID of a plugin, or the SHA-256 of its library", "");
+    if (quarantine_release(o->file, &count, &why)) {
+        fprintf(stderr, "pawl plugin: %s\n", why.message);
+        return 1;
+    }
+    if (count == 0) {
+        fprintf(stderr, "pawl plugin: nothing in quarantine has the id or digest %s\n", o->file);
+        return 1;
+    }
+    printf("%zu released\n", count);
+    return 0;
+}
+
 int cmd_plugin(int argc, char **argv)
 {
     options o = {.limit_s = 120};
@@ -233,10 +260,14 @@ int cmd_plugin(int argc, char **argv)
             help(stdout);
             return 0;
         }
-    if (strcmp(command, "list") != 0 && strcmp(command, "check") != 0)
-        return wrong("say list or check, not ", command[0] ? command : "nothing");
-    int failed = parse(argc - 2, argv + 2, &o);
-    if (failed)
-        return failed;
-    return strcmp(command, "list") == 0 ? list(&o) : check(&o);
+    static const struct {
+        const char *name;
+        int (*run)(const options *o);
+    } commands[] = {{"list", list}, {"check", check}, {"release", release}};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(command, commands[i].name) == 0) {
+            int failed = parse(argc - 2, argv + 2, &o);
+            return failed ? failed : commands[i].run(&o);
+        }
+    return wrong("say list, check or release, not ", command[0] ? command : "nothing");
 }

@@ -199,7 +199,8 @@ int cmd_serve(int argc, char **argv)
         fputs(config_errors(options.config), stderr);
         fprintf(stderr, "pawl serve: %zu error%s in the settings; see --help\n", n_errors,
                 n_errors > 1 ? "s" : "");
-        status = options.check || options.print ? 1 : 2;
+        bool failed = config_absent_count(options.config) == n_errors; /* not called wrongly */
+        status = options.check || options.print || failed ? 1 : 2;
     } else {
         status = options.check || options.print ? 0 : run_server(options.config);
     }

@@ -21,7 +21,8 @@ static const command commands[] = {
     {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
-    {"plugin", "pawl plugin", cmd_plugin, "list plugins; check one against the contract"},
+    {"plugin", "pawl plugin", cmd_plugin,
+     "list plugins; check one against the contract; lift a quarantine"},
 };
 
 static void help(FILE *to)

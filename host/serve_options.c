@@ -121,7 +121,8 @@ static void check_address(config *c)
 bool serve_options_read(int argc, char **argv, serve_options *options)
 {
     static const char doc[] =
-        "Serve models over WebSocket and HTTP (OpenAI Responses dialect) on loopback.\v"
+        "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
+        "Completions) on loopback.\v"
         "Settings come from their defaults, the file of --config or PAWL_CONFIG, the "
         "environment (PAWL_LISTEN for --listen, and so on) and these options; the later wins. "
         "The file may have several models, each with its own settings. See "

@@ -43,14 +43,26 @@ section() {
     [ "$result" = ok ]
 }
 
+# python_environment LIST: a virtual environment with the packages of that file, named
+# after its digest; tests/e2e/CMakeLists.txt and clients_test.py look there too.
 python_environment() {
-    local digest
-    digest=$(sha256sum "$here/requirements.txt")
-    venv=$PAWL_CACHE/venv-${digest:0:12} # tests/e2e/CMakeLists.txt looks there too
+    local digest venv
+    digest=$(sha256sum "$here/$1")
+    venv=$PAWL_CACHE/venv-${digest:0:12}
     [ -f "$venv/complete" ] && return
     rm -rf "$venv"
     python3 -m venv "$venv" && "$venv/bin/python" -m pip install -q --disable-pip-version-check \
-        -r "$here/requirements.txt" && touch "$venv/complete"
+        -r "$here/$1" && touch "$venv/complete"
+}
+
+# Dify's own client code has an environment of its own. Where there can be none, its
+# test reports that it was skipped.
+dify_environment() {
+    if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+        say "SKIP: dify-plugin needs Python 3.11"
+    else
+        python_environment requirements-dify.txt || say "SKIP: pip cannot fetch dify-plugin"
+    fi
 }
 
 # The number that ctest wrote as this attribute of its report.
@@ -102,7 +114,8 @@ main() {
     [ ${#presets[@]} -gt 0 ] || { [ $quick = yes ] && presets=(ci); } || presets=(ci asan tsan fuzz)
 
     need_packages "${PAWL_BUILD_PACKAGES[@]}" "${PAWL_MODEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
-    section "python packages" python_environment || true
+    section "python packages" python_environment requirements.txt || true
+    section "dify packages" dify_environment || true
     section "model" fetch_model || true
     for preset in "${presets[@]}"; do
         case $preset-$quick in

@@ -43,6 +43,14 @@ static api_call *handle(enum route_name route, const api_context *context)
         return responses_cancel(context);
     case ROUTE_INPUT_ITEMS:
         return responses_input_items(context);
+    case ROUTE_CHAT:
+        return chat_create(context);
+    case ROUTE_COMPLETIONS:
+        return completions_create(context);
+    case ROUTE_TOKENIZE:
+        return tokens_tokenize(context);
+    case ROUTE_DETOKENIZE:
+        return tokens_detokenize(context);
     case ROUTE_MODELS:
         return models_list(context);
     case ROUTE_MODEL:

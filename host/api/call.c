@@ -104,10 +104,14 @@ void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg)
 {
     bool stream = call->kind == API_STREAM;
     call->dialect->on_event(call, call->state, event, stream ? emit : NULL, stream ? arg : NULL);
+    if (event->type == RUN_END || event->type == RUN_CHOICE_END) {
+        call->usage.input_tokens = event->usage.input_tokens;
+        call->usage.cached_tokens = event->usage.cached_tokens;
+        call->usage.output_tokens += event->usage.output_tokens;
+    }
     if (event->type == RUN_END) {
         call->record = event->record;
         event->record = NULL;
-        call->usage = event->usage;
         call->times = event->times;
         call->stop_reason = event->stop_reason;
         call->done = true;
@@ -139,8 +143,8 @@ bool api_call_summary(const api_call *call, api_summary *summary)
 
 void api_call_cancel(api_call *call)
 {
-    if (call->turn)
-        run_cancel(call->turn);
+    for (size_t i = 0; i < call->n_turns; i++)
+        run_cancel(call->turns[i]);
 }
 
 void api_call_free(api_call *call)
@@ -149,7 +153,8 @@ void api_call_free(api_call *call)
         return;
     if (call->dialect)
         call->dialect->close(call->state);
-    run_turn_release(call->turn);
+    for (size_t i = 0; i < call->n_turns; i++)
+        run_turn_release(call->turns[i]);
     run_record_release(call->record);
     buf_clear(&call->body);
     free(call);

@@ -74,16 +74,24 @@ bool api_refuse_memory(api_error *error)
                       "The server has no memory for this request.");
 }
 
-void api_refuse_run(api_error *error, const run_refusal *refusal)
+/* Too many tokens: which numbers, and what can be done about it in this dialect. */
+static void refuse_length(api_error *error, const char *message, const char *input)
 {
-    const char *param = refusal->param;
+    bool may_drop = strcmp(input, "input") == 0;
+    api_refuse(error, 400, "context_length_exceeded", input, "%s Shorten '%s'%s.", message, input,
+               may_drop ? ", or send \"truncation\": \"auto\"" : "");
+}
+
+void api_refuse_run(api_error *error, const run_refusal *refusal, const char *input)
+{
+    const char *param = strcmp(refusal->param, "input") == 0 ? input : refusal->param;
     const char *message = refusal->message;
     switch (refusal->reason) {
     case RUN_REFUSED_INPUT:
         api_refuse(error, 400, "invalid_value", param, "%s", message);
         return;
     case RUN_REFUSED_TOO_LONG:
-        api_refuse(error, 400, "context_length_exceeded", *param ? param : "input", "%s", message);
+        refuse_length(error, message, input);
         return;
     case RUN_REFUSED_UNSUPPORTED:
         api_refuse(error, 400, "unsupported_value", param, "%s", message);

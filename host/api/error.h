@@ -30,8 +30,9 @@ bool api_refuse(api_error *error, int status, const char *code, const char *para
                 const char *format, ...) PAWL_PRINTF(5, 6);
 /* No memory: 500, from static texts. */
 bool api_refuse_memory(api_error *error);
-/* What run said, as the client is to see it. */
-void api_refuse_run(api_error *error, const run_refusal *refusal);
+/* What run said, as the client is to see it. input: what the dialect calls the input,
+ * "input", "messages" or "prompt". */
+void api_refuse_run(api_error *error, const run_refusal *refusal, const char *input);
 
 /* The body or the frame of an error, to be free()d. NULL without memory. */
 char *api_error_text(const api_error *error);

@@ -39,6 +39,20 @@ api_call *responses_input_items(const api_context *context);
 /* {"object":"list",…} of a record's input items by limit, order and after of the query. */
 bool responses_page_add(buf *out, const cJSON *items, const char *query, api_error *error);
 
+/* chat_call.c */
+api_call *chat_create(const api_context *context);
+api_call *completions_create(const api_context *context);
+
+/* tokens.c */
+api_call *tokens_tokenize(const api_context *context);
+api_call *tokens_detokenize(const api_context *context);
+/* The answers; a body may get the name of the only model. False: refused. */
+bool tokens_encode(const parse_env *env, run_runtime *runtime, cJSON *body, buf *out,
+                   api_error *error);
+bool tokens_decode(const parse_env *env, cJSON *body, buf *out, api_error *error);
+/* The text of tokens, whole characters. */
+bool tokens_text(const run_model *model, const int32_t *tokens, uint64_t n_tokens, buf *out);
+
 /* models.c */
 api_call *models_list(const api_context *context);
 api_call *models_get(const api_context *context);

@@ -14,8 +14,6 @@
 
 #include "api/fields.h"
 
-#define EFFORTS "none minimal low medium high xhigh max"
-
 static bool float_param(parse_state *s, const char *name, double min, double max, float *out)
 {
     double value = *out;
@@ -35,7 +33,7 @@ static bool echoed_param(parse_state *s, const char *name, double max, float *ou
     return echo_number(s, name, value);
 }
 
-static bool parse_sampling(parse_state *s)
+bool params_sampling(parse_state *s)
 {
     pawl_sampling *sampling = &s->request->sampling;
     int64_t top_k = 0;
@@ -73,7 +71,7 @@ static bool add_stop(parse_state *s, const cJSON *value, const char *path)
     return true;
 }
 
-static bool parse_stop(parse_state *s)
+bool params_stop(parse_state *s)
 {
     const cJSON *stop = json_get(s->body, "stop");
     const cJSON *each;
@@ -138,7 +136,7 @@ static bool parse_logprobs(parse_state *s)
     return echo_number(s, "top_logprobs", (double)top);
 }
 
-static bool set_effort(parse_state *s, const char *effort)
+bool params_effort(parse_state *s, const char *effort)
 {
     free(s->request->reasoning_effort);
     s->request->reasoning_effort = NULL;
@@ -150,7 +148,7 @@ static bool set_effort(parse_state *s, const char *effort)
 }
 
 /* Two names are in use for the same switch; what else a template knows is left alone. */
-static bool parse_template_kwargs(parse_state *s)
+bool params_template_kwargs(parse_state *s)
 {
     static const char prefix[] = "chat_template_kwargs";
     const cJSON *kwargs = NULL;
@@ -160,8 +158,8 @@ static bool parse_template_kwargs(parse_state *s)
         return false;
     if (!kwargs)
         return true;
-    if (!field_word(kwargs, prefix, "reasoning_effort", EFFORTS, &effort, s->error) ||
-        (effort && !set_effort(s, effort)))
+    if (!field_word(kwargs, prefix, "reasoning_effort", PARSE_EFFORTS, &effort, s->error) ||
+        (effort && !params_effort(s, effort)))
         return false;
     const char *name = json_get(kwargs, "enable_thinking") ? "enable_thinking" : "thinking";
     if (!field_bool(kwargs, prefix, name, &on, s->error))
@@ -177,12 +175,12 @@ static bool parse_reasoning(parse_state *s)
     const char *effort = NULL;
     const char *summary = NULL;
     if (!field_object(s->body, "", "reasoning", &reasoning, s->error) ||
-        !field_word(reasoning, "reasoning", "effort", EFFORTS, &effort, s->error) ||
+        !field_word(reasoning, "reasoning", "effort", PARSE_EFFORTS, &effort, s->error) ||
         !field_word(reasoning, "reasoning", "generate_summary", "auto concise detailed", &summary,
                     s->error) ||
         !field_word(reasoning, "reasoning", "summary", "auto concise detailed", &summary, s->error))
         return false;
-    if (effort && !set_effort(s, effort))
+    if (effort && !params_effort(s, effort))
         return false;
     cJSON *echo = cJSON_CreateObject();
     if (!echo_add(s, "reasoning", echo))
@@ -190,7 +188,7 @@ static bool parse_reasoning(parse_state *s)
     bool added =
         field_add(echo, "effort", effort ? cJSON_CreateString(effort) : cJSON_CreateNull()) &&
         field_add(echo, "summary", summary ? cJSON_CreateString(summary) : cJSON_CreateNull());
-    return added ? parse_template_kwargs(s) : api_refuse_memory(s->error);
+    return added ? params_template_kwargs(s) : api_refuse_memory(s->error);
 }
 
 static bool parse_text(parse_state *s)
@@ -224,6 +222,6 @@ static bool parse_text(parse_state *s)
 
 bool params_parse(parse_state *state)
 {
-    return parse_sampling(state) && parse_stop(state) && parse_limits(state) &&
+    return params_sampling(state) && params_stop(state) && parse_limits(state) &&
            parse_logprobs(state) && parse_reasoning(state) && parse_text(state);
 }

@@ -1,14 +1,18 @@
 /*
- * api/parse.h - from the JSON of a Responses request to a run_request, or to an error.
+ * api/parse.h - from the JSON of a request to a run_request, or to an error.
  *
  * What a request refers to (models, earlier responses) comes through a parse_env, so
  * that parsing can be tested and fuzzed without a runtime. Everything here runs on the
  * thread that parses, run's worker, and keeps nothing.
  *
- *   responses_parse.c   the request as a whole, its links, its echo
- *   params_parse.c      sampling, limits, reasoning, text
- *   tools_parse.c       tools and tool_choice
- *   items_parse.c       the input items
+ *   responses_parse.c    a Responses request as a whole, its links, its echo
+ *   items_parse.c        its input items
+ *   params_parse.c       sampling, limits, reasoning, text
+ *   tools_parse.c        tools and tool_choice, of Chat too
+ *   chat_parse.c         a Chat Completions request as a whole
+ *   messages_parse.c     its messages, as items
+ *   completions_parse.c  a Completions request as a whole
+ *   choices_parse.c      what those two share
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -24,6 +28,8 @@
 #define PARSE_MAX_ID 128      /* bytes of an id that a client gives               */
 #define PARSE_MAX_LOOKUPS 256 /* outputs in one input whose calls are in the chain  */
 #define PARSE_MAX_VISITS 4096 /* records that one request's references may visit */
+#define PARSE_MAX_BIASES 1024 /* entries of a logit_bias                         */
+#define PARSE_EFFORTS "none minimal low medium high xhigh max"
 
 typedef struct parse_env {
     const base_clock *clock;
@@ -41,10 +47,29 @@ typedef struct parse_state {
     const parse_env *env;
     run_request *request;
     api_error *error;
+    bool nested; /* a tool's members stand in its "function", as in Chat */
 } parse_state;
+
+/* How a Chat or Completions request wants its answer. */
+typedef struct parse_choices {
+    size_t n;           /* replies, from 1 to RUN_MAX_CHOICES           */
+    bool stream;        /* as events                                    */
+    bool include_usage; /* a last chunk with the usage                  */
+    bool echo;          /* Completions: the prompt before each reply    */
+} parse_choices;
 
 /* body is an object. NULL: refused, *error says why. The caller frees the request. */
 run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error);
+/* The same for POST /chat/completions and POST /completions; *choices is filled. */
+run_request *chat_parse(const cJSON *body, const parse_env *env, parse_choices *choices,
+                        api_error *error);
+run_request *completions_parse(const cJSON *body, const parse_env *env, parse_choices *choices,
+                               api_error *error);
+/* A prompt as Completions has it, into raw_text or raw_tokens; name: its member. */
+bool prompt_parse(parse_state *state, const char *name);
+/* An array of token ids of the request's model. The caller free()s *ids. */
+bool token_ids_parse(parse_state *state, const cJSON *array, const char *path, int32_t **ids,
+                     uint64_t *n_ids);
 /* An error of 404 that says which models there are. Always false. */
 bool parse_refuse_model(const parse_env *env, const char *name, api_error *error);
 
@@ -53,6 +78,15 @@ bool params_parse(parse_state *state);
 bool tools_parse(parse_state *state);
 /* Needs request->parent. */
 bool items_parse(parse_state *state);
+bool parse_model(parse_state *state);
+bool params_sampling(parse_state *state); /* from temperature to seed */
+bool params_stop(parse_state *state);
+bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
+bool messages_parse(parse_state *state);
+/* n, stream, stream_options, logit_bias. Needs request->model. */
+bool choices_parse(parse_state *state, parse_choices *choices);
+/* How much is to be thought: one of PARSE_EFFORTS. */
+bool params_effort(parse_state *state, const char *effort);
 
 /* Sets a member of the echo; what is there is replaced. False: no memory, refused. */
 bool echo_add(parse_state *state, const char *name, cJSON *value);

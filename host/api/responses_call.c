@@ -78,10 +78,12 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
         return NULL;
     }
     memcpy(call->id, request->id, sizeof call->id);
-    if (run_start(runtime, request, listener, &call->turn, &refusal))
+    if (run_start(runtime, request, listener, call->turns, &refusal)) {
+        call->n_turns = 1;
         return call;
+    }
     api_call_free(call);
-    api_refuse_run(error, &refusal);
+    api_refuse_run(error, &refusal, "input");
     return NULL;
 }
 
@@ -107,7 +109,7 @@ static api_call *count(const api_context *context, run_request *request)
     run_refusal refusal = {0};
     uint64_t n_tokens = 0;
     if (!run_count(context->runtime, request, &n_tokens, &refusal)) {
-        api_refuse_run(&error, &refusal);
+        api_refuse_run(&error, &refusal, "input");
         return call_refused(&error);
     }
     api_call *call = call_reply(200);

@@ -333,6 +333,8 @@ void responses_stream_event(responses_stream *stream, run_event *event, api_emit
     case RUN_ITEM_END:
         on_item_end(&to, event);
         break;
+    case RUN_CHOICE_END: /* a response has one choice */
+        break;
     case RUN_END:
         on_end(&to, event);
         break;

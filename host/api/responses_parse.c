@@ -50,7 +50,7 @@ bool parse_refuse_model(const parse_env *env, const char *name, api_error *error
                       *known ? known : "none");
 }
 
-static bool parse_model(parse_state *s)
+bool parse_model(parse_state *s)
 {
     const char *name = NULL;
     if (!field_text(s->body, "", "model", SIZE_MAX, &name, s->error))
@@ -204,7 +204,7 @@ static bool parse_switches(parse_state *s)
 run_request *responses_parse(const cJSON *body, const parse_env *env, api_error *error)
 {
     run_request *request = run_request_new(env->clock);
-    parse_state state = {body, env, request, error};
+    parse_state state = {.body = body, .env = env, .request = request, .error = error};
     if (request)
         request->echo = cJSON_CreateObject();
     if (!request || !request->echo) {

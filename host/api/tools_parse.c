@@ -1,9 +1,9 @@
 /*
  * api/tools_parse.c - tools and tool_choice.
  *
- * The Responses dialect has a tool flat, {"type":"function","name",…}; run and the chat
- * templates have it nested, {"type":"function","function":{"name",…}}. The echo keeps
- * all tools; what run gets is narrowed by allowed_tools.
+ * The Responses dialect has a tool flat, {"type":"function","name",…}; Chat Completions,
+ * run and the chat templates have it nested, {"type":"function","function":{"name",…}}.
+ * The echo keeps all tools; what run gets is narrowed by allowed_tools.
  *
  * What would force a call (required, a named function, allowed_tools with mode
  * required) needs a grammar over the reply; as long as there is none it is refused,
@@ -58,6 +58,24 @@ static bool parse_type(const cJSON *tool, const char *path, api_error *error)
                           "'function', which the client runs, are.",
                           type);
     return true;
+}
+
+/* The object in which a function's name and all else stand, with its path. NULL: refused. */
+static const cJSON *members_of(parse_state *s, const cJSON *tool, char path[API_PARAM_SIZE])
+{
+    const cJSON *function = NULL;
+    char inner[API_PARAM_SIZE];
+    if (!s->nested)
+        return tool;
+    if (!field_object(tool, path, "function", &function, s->error))
+        return NULL;
+    if (!function) {
+        field_missing(path, "function", s->error);
+        return NULL;
+    }
+    api_path(inner, path, "function");
+    memcpy(path, inner, sizeof inner);
+    return function;
 }
 
 static bool parse_name(const cJSON *tool, const char *path, const char **name, api_error *error)
@@ -122,10 +140,11 @@ static cJSON *echo_tool(const tool_view *view)
     return NULL;
 }
 
-static bool parse_tool(parse_state *s, const cJSON *tool, const char *path, cJSON *echo)
+static bool parse_tool(parse_state *s, const cJSON *given, char path[API_PARAM_SIZE], cJSON *echo)
 {
     tool_view view = {NULL, NULL, NULL, false};
-    if (!parse_type(tool, path, s->error) || !parse_name(tool, path, &view.name, s->error) ||
+    const cJSON *tool = parse_type(given, path, s->error) ? members_of(s, given, path) : NULL;
+    if (!tool || !parse_name(tool, path, &view.name, s->error) ||
         !field_text(tool, path, "description", SIZE_MAX, &view.description, s->error) ||
         !field_object(tool, path, "parameters", &view.parameters, s->error) ||
         !field_bool(tool, path, "strict", &view.strict, s->error))
@@ -190,7 +209,7 @@ static bool choice_word(parse_state *s, const char *word)
 }
 
 /* The tool that a member of tool_choice names; refused where there is none. */
-static const cJSON *choice_tool(parse_state *s, const cJSON *choice, const char *path)
+static const cJSON *choice_tool(parse_state *s, const cJSON *choice, char path[API_PARAM_SIZE])
 {
     const char *type = NULL;
     const char *name = NULL;
@@ -198,8 +217,7 @@ static const cJSON *choice_tool(parse_state *s, const cJSON *choice, const char 
         field_wrong_type(path, choice, "an object", s->error);
         return NULL;
     }
-    if (!field_text(choice, path, "type", SIZE_MAX, &type, s->error) ||
-        !field_text(choice, path, "name", SIZE_MAX, &name, s->error))
+    if (!field_text(choice, path, "type", SIZE_MAX, &type, s->error))
         return NULL;
     if (type && strcmp(type, "function") != 0) {
         char place[API_PARAM_SIZE];
@@ -208,6 +226,9 @@ static const cJSON *choice_tool(parse_state *s, const cJSON *choice, const char 
                    "Tools of type '%.60s' are not supported here; only 'function' is.", type);
         return NULL;
     }
+    choice = members_of(s, choice, path);
+    if (!choice || !field_text(choice, path, "name", SIZE_MAX, &name, s->error))
+        return NULL;
     if (!name) {
         field_missing(path, "name", s->error);
         return NULL;
@@ -224,7 +245,7 @@ static const cJSON *choice_tool(parse_state *s, const cJSON *choice, const char 
 }
 
 /* Keeps for run only the tools that are allowed, in the order of 'tools'. */
-static bool narrow_tools(parse_state *s, const cJSON *allowed)
+static bool narrow_tools(parse_state *s, const cJSON *allowed, const char *prefix)
 {
     size_t i = 0;
     const cJSON *each;
@@ -234,7 +255,7 @@ static bool narrow_tools(parse_state *s, const cJSON *allowed)
     cJSON_ArrayForEach(each, allowed)
     {
         char path[API_PARAM_SIZE];
-        api_path_at(path, "tool_choice.tools", i++);
+        api_path_at(path, prefix, i++);
         const cJSON *tool = choice_tool(s, each, path);
         cJSON *copy = tool ? cJSON_Duplicate(tool, true) : NULL;
         if (!copy) {
@@ -250,17 +271,24 @@ static bool narrow_tools(parse_state *s, const cJSON *allowed)
 
 static bool choice_allowed(parse_state *s, const cJSON *choice)
 {
+    const char *prefix = s->nested ? "tool_choice.allowed_tools" : "tool_choice";
     const char *mode = "auto";
+    const cJSON *given = choice;
     const cJSON *allowed = NULL;
-    if (!field_word(choice, "tool_choice", "mode", "auto required", &mode, s->error) ||
-        !field_array(choice, "tool_choice", "tools", PARSE_MAX_TOOLS, &allowed, s->error))
+    char path[API_PARAM_SIZE];
+    if (s->nested && !field_object(choice, "tool_choice", "allowed_tools", &given, s->error))
+        return false;
+    if (!field_word(given, prefix, "mode", "auto required", &mode, s->error) ||
+        !field_array(given, prefix, "tools", PARSE_MAX_TOOLS, &allowed, s->error))
         return false;
     if (!cJSON_GetArraySize(allowed))
-        return field_missing("tool_choice", "tools", s->error);
-    if (!narrow_tools(s, allowed))
+        return field_missing(prefix, "tools", s->error);
+    api_path(path, prefix, "tools");
+    if (!narrow_tools(s, allowed, path))
         return false;
+    api_path(path, prefix, "mode");
     if (strcmp(mode, "required") == 0)
-        return api_refuse(s->error, 400, "unsupported_value", "tool_choice.mode",
+        return api_refuse(s->error, 400, "unsupported_value", path,
                           "The mode 'required' of tool_choice " FORCED);
     return echo_add(s, "tool_choice", cJSON_Duplicate(choice, true));
 }
@@ -281,7 +309,8 @@ static bool parse_choice(parse_state *s)
         return field_missing("tool_choice", "type", s->error);
     if (strcmp(type, "allowed_tools") == 0)
         return choice_allowed(s, choice);
-    const cJSON *tool = choice_tool(s, choice, "tool_choice");
+    char path[API_PARAM_SIZE] = "tool_choice";
+    const cJSON *tool = choice_tool(s, choice, path);
     return tool && api_refuse(s->error, 400, "unsupported_value", "tool_choice",
                               "A tool_choice that names a function " FORCED);
 }

@@ -40,6 +40,11 @@ size_t config_error_count(const config *c)
     return c->n_errors;
 }
 
+size_t config_absent_count(const config *c)
+{
+    return c->n_absent;
+}
+
 const char *config_errors(const config *c)
 {
     return buf_text(&c->errors);
@@ -300,6 +305,7 @@ static void fetch_secret(config *c, config_value *value, const config_place *pla
     buf_init(&text, MAX_SECRET);
     if (file_read(value->secret_path, &text, &error)) {
         config_say(c, place, "%s", error.message);
+        c->n_absent++;
     } else {
         while (text.size && strchr(" \t\r\n", text.data[text.size - 1]))
             text.data[--text.size] = '\0';
@@ -349,8 +355,10 @@ static void check_model(config *c, size_t i)
         place.thing = m->origin == FROM_FLAG ? "--model" : CONFIG_MODEL_ENV;
     if (!path->text)
         config_say(c, &place, "it has no path");
-    else if (access(path->text, R_OK))
+    else if (access(path->text, R_OK)) {
         config_say(c, &place, "%.300s: %s", path->text, strerror(errno));
+        c->n_absent++;
+    }
     for (size_t k = 0; name->text && k < i; k++) {
         const char *other = c->models[k].values[CONFIG_NAME].text;
         if (!other || strcmp(other, name->text) != 0)

@@ -106,6 +106,7 @@ void config_fault(config *c, enum config_id id, const char *why);
 
 /* How many errors there were, and their lines: "pawl.json:3: threads: …\n". */
 size_t config_error_count(const config *c);
+size_t config_absent_count(const config *c); /* of them: about files that are not there */
 const char *config_errors(const config *c);
 
 /* --------------------------------------------------------------------- values ---- */

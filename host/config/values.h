@@ -37,6 +37,7 @@ struct config {
     size_t n_models;
     buf errors; /* lines */
     size_t n_errors;
+    size_t n_absent; /* of them */
 };
 
 /* Where something comes from, for its errors. */

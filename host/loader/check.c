@@ -20,10 +20,12 @@
 #include <unistd.h>
 
 static const check_group *const groups[] = {
-    &check_file_group,   &check_entry_group,     &check_host_group,
-    &check_growth_group, &check_errors_group,    &check_lifecycle_group,
-    &check_engine_group, &check_tokenizer_group, &check_chat_group,
+    &check_file_group,      &check_entry_group,     &check_host_group,    &check_growth_group,
+    &check_errors_group,    &check_lifecycle_group, &check_engine_group,  &check_exchange_group,
+    &check_tokenizer_group, &check_chat_group,      &check_threads_group,
 };
+/* What group "exchange" runs in two children of its own. */
+static const check_group *const halves[] = {&check_save_group, &check_take_group};
 
 #define N_GROUPS (sizeof groups / sizeof *groups)
 
@@ -37,6 +39,14 @@ static const check_group *find_group(const char *name)
     for (size_t i = 0; i < N_GROUPS; i++)
         if (strcmp(groups[i]->name, name) == 0)
             return groups[i];
+    return NULL;
+}
+
+static const check_group *find_half(const char *name)
+{
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+        if (strcmp(halves[i]->name, name) == 0)
+            return halves[i];
     return NULL;
 }
 
@@ -82,13 +92,16 @@ static void judge_output(check *c, int caught, int out)
 
 int check_serve(int argc, char **argv, int out)
 {
-    const check_group *group = argc == 5 ? find_group(argv[0]) : NULL;
+    const check_group *group = argc == 5   ? find_group(argv[0])
+                               : argc == 6 ? find_half(argv[0])
+                                           : NULL;
     if (!group)
         return 2;
     check c = {.library_path = argv[1],
                .manifest_path = argv[2],
                .model = argv[3],
-               .own_model = strcmp(argv[4], "own") == 0};
+               .own_model = strcmp(argv[4], "own") == 0,
+               .exchange = argc == 6 ? argv[5] : NULL};
     int caught = catch_output();
     bool sent = true;
     for (size_t i = 0; i < group->n_rules && sent; i++) {

@@ -36,7 +36,8 @@ typedef void (*check_report)(void *arg, const char *group, const char *rule,
 pawl_status check_run(const check_config *config, check_report report, void *arg, size_t *failed,
                       pawl_error *error);
 
-/* What a child does. argv: GROUP LIBRARY MANIFEST MODEL KIND; "" where there is none. */
+/* What a child does. argv: GROUP LIBRARY MANIFEST MODEL KIND [EXCHANGE]; "" where there is
+ * none. */
 int check_serve(int argc, char **argv, int out);
 
 /* Group names, in order; NULL past the last. */

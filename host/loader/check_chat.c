@@ -101,14 +101,34 @@ static cJSON *dialect_names(check *c)
     return names;
 }
 
-static enum check_verdict with_dialect(check *c, const char *name, dialect_rule rule)
+static enum check_verdict open_dialect(check *c, const char *name, pawl_chat **chat)
 {
     char config[200];
-    pawl_chat *chat;
     pawl_error why = {.struct_size = sizeof why};
     snprintf(config, sizeof config, "{\"dialect\":\"%.100s\"}", name);
-    CHECK_THAT(c, c->chat_api->open(bytes_of(config), &chat, &why) == PAWL_OK,
+    CHECK_THAT(c, c->chat_api->open(bytes_of(config), chat, &why) == PAWL_OK,
                "dialect %.60s does not open: %s", name, why.message);
+    return CHECK_PASS;
+}
+
+enum check_verdict check_open_chat(check *c, pawl_chat **chat)
+{
+    CHECK_NEED(c, check_chat_table(c));
+    cJSON *names = dialect_names(c);
+    const cJSON *first = cJSON_GetArrayItem(names, 0);
+    enum check_verdict verdict = CHECK_FAIL;
+    if (cJSON_IsString(first))
+        verdict = open_dialect(c, first->valuestring, chat);
+    else if (names)
+        check_say(c, CHECK_FAIL, "dialects() names none");
+    cJSON_Delete(names);
+    return verdict;
+}
+
+static enum check_verdict with_dialect(check *c, const char *name, dialect_rule rule)
+{
+    pawl_chat *chat;
+    CHECK_NEED(c, open_dialect(c, name, &chat));
     enum check_verdict verdict = rule(c, chat, name);
     c->chat_api->close(chat);
     return verdict;

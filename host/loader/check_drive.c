@@ -26,26 +26,29 @@ pawl_status check_pass(check *c, check_step *steps, uint64_t n_steps, pawl_error
                                .tokens = s->tokens,
                                .n_tokens = s->n,
                                .flags = s->sample ? PAWL_SLOT_SAMPLE : 0,
-                               .sampling = &greedy,
+                               .sampling = s->sampling ? s->sampling : &greedy,
                                .allow = s->allow,
                                .allow_stride = (c->info.vocab_size + 31u) / 32,
                                .out_tokens = &s->token,
-                               .out_logprobs = &s->logprob};
+                               .out_logprobs = &s->logprob,
+                               .top = s->top,
+                               .n_top = s->n_top};
     }
     pawl_status status =
         c->engine_api->submit(c->engine, slots, sizeof *slots, n_steps, &ticket, error);
     if (!status)
         status = c->engine_api->wait(c->engine, ticket, error);
-    for (uint64_t i = 0; i < n_steps; i++)
+    for (uint64_t i = 0; i < n_steps; i++) {
         steps[i].status = status ? status : slots[i].status;
+        steps[i].n_top = slots[i].n_top;
+    }
     return status;
 }
 
-bool check_greedy(check *c, pawl_sequence *sequence, const int32_t *prompt, uint64_t n,
-                  int32_t *out, uint64_t n_out)
+bool check_sampled(check *c, check_step step, int32_t *out, uint64_t n_out)
 {
     pawl_error why = {.struct_size = sizeof why};
-    check_step step = {.sequence = sequence, .tokens = prompt, .n = n, .sample = true};
+    step.sample = true;
     for (uint64_t i = 0; i < n_out; i++) {
         pawl_status status = check_pass(c, &step, 1, &why);
         if (status || step.status) {
@@ -58,11 +61,22 @@ bool check_greedy(check *c, pawl_sequence *sequence, const int32_t *prompt, uint
                       c->info.vocab_size);
             return false;
         }
+        if (step.allow && !(step.allow[step.token / 32] >> step.token % 32 & 1)) {
+            check_say(c, CHECK_FAIL, "it sampled token %d, which is not allowed", step.token);
+            return false;
+        }
         out[i] = step.token;
         step.tokens = &out[i];
         step.n = 1;
     }
     return true;
+}
+
+bool check_greedy(check *c, pawl_sequence *sequence, const int32_t *prompt, uint64_t n,
+                  int32_t *out, uint64_t n_out)
+{
+    return check_sampled(c, (check_step){.sequence = sequence, .tokens = prompt, .n = n}, out,
+                         n_out);
 }
 
 bool check_open_sequence(check *c, pawl_sequence **sequence)

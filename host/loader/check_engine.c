@@ -4,7 +4,8 @@
  * Every rule compares greedy runs: however the tokens came into a sequence (in one
  * pass, in pieces, in a batch, by fork, by saved state), what follows is the same.
  * Where an engine does not promise batch invariance, the rules that need it skip.
- * The rules about saved state are in check_state.c.
+ * The rules about saved state are in check_state.c, those about sampling in
+ * check_sample.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -30,7 +31,7 @@ enum check_verdict check_fresh(check *c, uint64_t seed, int32_t *prompt, int32_t
     return good ? CHECK_PASS : CHECK_FAIL;
 }
 
-static enum check_verdict need_invariance(check *c)
+enum check_verdict check_invariance(check *c)
 {
     CHECK_NEED(c, check_engine(c));
     if (c->info.features & PAWL_FEATURE_BATCH_INVARIANT)
@@ -66,7 +67,7 @@ static enum check_verdict batch(check *c)
     int32_t prompts[4][N], alone[4][M], together[4][M];
     check_step steps[4] = {{.n = 0}};
     enum check_verdict verdict = CHECK_PASS;
-    CHECK_NEED(c, need_invariance(c));
+    CHECK_NEED(c, check_invariance(c));
     for (int i = 0; i < 4; i++)
         CHECK_NEED(c, check_fresh(c, (uint64_t)i + 1, prompts[i], alone[i]));
     int open = 0;
@@ -120,7 +121,7 @@ static enum check_verdict split(check *c)
 {
     static const uint64_t sizes[] = {1, 2, 7, 16};
     int32_t prompt[N], whole[M], pieces[M];
-    CHECK_NEED(c, need_invariance(c));
+    CHECK_NEED(c, check_invariance(c));
     CHECK_NEED(c, check_fresh(c, 2, prompt, whole));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         CHECK_NEED(c, in_pieces(c, prompt, sizes[i], pieces));
@@ -205,34 +206,49 @@ static enum check_verdict fork_rule(check *c)
     return verdict;
 }
 
-/* A slot with an impossible token beside a good one. */
+/* A slot with an impossible token between two good ones, which go on afterwards. */
+static enum check_verdict judge_failing(check *c, check_step *steps, const int32_t *expect)
+{
+    int32_t rest[M];
+    int32_t bad = steps[1].tokens[N / 2];
+    pawl_status status = check_pass(c, steps, 3, NULL);
+    uint64_t length = c->engine_api->length(steps[1].sequence);
+    CHECK_THAT(c, status == PAWL_OK, "the whole pass failed with status %d", status);
+    CHECK_THAT(c, steps[1].status != PAWL_OK, "token %d of a vocabulary of %u was taken", bad,
+               c->info.vocab_size);
+    CHECK_THAT(c, length == 0, "the failed sequence has length %llu", (unsigned long long)length);
+    for (int i = 0; i < 3; i += 2) {
+        CHECK_THAT(c, steps[i].status == PAWL_OK, "the other slot has status %d", steps[i].status);
+        CHECK_THAT(c, steps[i].token == expect[0], "the other slot sampled %d and not %d",
+                   steps[i].token, expect[0]);
+        if (!check_greedy(c, steps[i].sequence, expect, 1, rest, M - 1))
+            return CHECK_FAIL;
+        CHECK_NEED(c, check_same(c, "beside a failed slot", expect + 1, rest, M - 1));
+    }
+    return CHECK_PASS;
+}
+
 static enum check_verdict failing_slot(check *c)
 {
     int32_t prompt[N], bad[N], expect[M];
-    check_step steps[2] = {{.n = N, .sample = true}, {.n = N, .sample = true}};
+    check_step steps[3] = {{.n = 0}};
+    CHECK_NEED(c, check_invariance(c));
     CHECK_NEED(c, check_fresh(c, 6, prompt, expect));
     memcpy(bad, prompt, sizeof bad);
     bad[N / 2] = (int32_t)c->info.vocab_size;
-    if (!check_open_sequence(c, &steps[0].sequence))
-        return CHECK_FAIL;
-    if (!check_open_sequence(c, &steps[1].sequence)) {
-        c->engine_api->sequence_close(steps[0].sequence);
-        return CHECK_FAIL;
+    enum check_verdict verdict = CHECK_PASS;
+    int open = 0;
+    while (open < 3 && check_open_sequence(c, &steps[open].sequence))
+        open++;
+    for (int i = 0; i < open; i++) {
+        steps[i].tokens = i == 1 ? bad : prompt;
+        steps[i].n = N;
+        steps[i].sample = true;
     }
-    steps[0].tokens = bad;
-    steps[1].tokens = prompt;
-    pawl_status status = check_pass(c, steps, 2, NULL);
-    uint64_t length = c->engine_api->length(steps[0].sequence);
-    c->engine_api->sequence_close(steps[0].sequence);
-    c->engine_api->sequence_close(steps[1].sequence);
-    CHECK_THAT(c, status == PAWL_OK, "the whole pass failed with status %d", status);
-    CHECK_THAT(c, steps[0].status != PAWL_OK, "token %d of a vocabulary of %u was taken",
-               bad[N / 2], c->info.vocab_size);
-    CHECK_THAT(c, length == 0, "the failed sequence has length %llu", (unsigned long long)length);
-    CHECK_THAT(c, steps[1].status == PAWL_OK, "the other slot has status %d", steps[1].status);
-    CHECK_THAT(c, steps[1].token == expect[0], "the other slot sampled %d and not %d",
-               steps[1].token, expect[0]);
-    return CHECK_PASS;
+    verdict = open == 3 ? judge_failing(c, steps, expect) : CHECK_FAIL;
+    for (int i = 0; i < open; i++)
+        c->engine_api->sequence_close(steps[i].sequence);
+    return verdict;
 }
 
 /* Only three tokens are allowed, then one. */
@@ -360,6 +376,12 @@ static const check_rule rules[] = {
     {"mask", "only allowed tokens are sampled", mask},
     {"limit", "more tokens than the context holds are PAWL_E_LIMIT", limit},
     {"cancel", "cancel() ends an open pass and spoils nothing", cancel},
+    {"top_k", "sampling among the one best token is greedy", check_top_k},
+    {"seed", "one seed gives one run", check_seed},
+    {"resume", "a resumed run samples what it would have sampled", check_resume},
+    {"hot_mask", "only allowed tokens are sampled at high temperature", check_hot_mask},
+    {"tops", "the best tokens come sorted, with log-probabilities of one distribution", check_tops},
+    {"penalties", "penalties, biases and filters give tokens of the vocabulary", check_penalties},
     {"state", "a saved state goes on like the sequence it came from", check_state_continues},
     {"damage", "a damaged saved state is refused and changes nothing", check_state_damage},
 };

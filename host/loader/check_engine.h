@@ -1,5 +1,5 @@
 /*
- * loader/check_engine.h - what the engine rules in two files share.
+ * loader/check_engine.h - what the engine rules in several files share.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,22 @@
 /* A greedy run of the seed's prompt in a fresh sequence. */
 enum check_verdict check_fresh(check *c, uint64_t seed, int32_t *prompt, int32_t *out);
 
+/* PASS if the engine promises BATCH_INVARIANT, else SKIP. */
+enum check_verdict check_invariance(check *c);
+
+/* check_sample.c */
+enum check_verdict check_top_k(check *c);
+enum check_verdict check_seed(check *c);
+enum check_verdict check_resume(check *c);
+enum check_verdict check_hot_mask(check *c);
+enum check_verdict check_tops(check *c);
+enum check_verdict check_penalties(check *c);
+
+/* check_state.c */
 enum check_verdict check_state_continues(check *c);
 enum check_verdict check_state_damage(check *c);
+/* Half of group "exchange": a state and what follows it goes to a file, or comes from it. */
+enum check_verdict check_state_put(check *c, const char *path);
+enum check_verdict check_state_take(check *c, const char *path);
 
 #endif /* LOADER_CHECK_ENGINE_H */

@@ -97,6 +97,45 @@ static enum check_verdict missing(check *c)
     return CHECK_PASS;
 }
 
+/* The same calls without an error to fill. */
+static enum check_verdict silent(check *c)
+{
+    uint64_t total = 0;
+    pawl_sink to = {&total, count_bytes};
+    pawl_engine_config config = check_engine_config(c);
+    pawl_engine *engine;
+    pawl_tokenizer *tokenizer;
+    CHECK_NEED(c, readers(c));
+    config.model_path = text("/nonexistent/model.gguf");
+    if (c->engine_api) {
+        CHECK_THAT(c, c->engine_api->open(&config, NULL, NULL, &engine, NULL), "the engine opened");
+        CHECK_THAT(c, c->engine_api->inspect(config.model_path, &to, NULL), "it inspected");
+    }
+    if (c->tokenizer_api)
+        CHECK_THAT(c, c->tokenizer_api->open(config.model_path, &tokenizer, NULL),
+                   "the tokenizer opened");
+    return CHECK_PASS;
+}
+
+/* One byte for keys, values and scratch: too little, unless it needs none. */
+static enum check_verdict budget(check *c)
+{
+    pawl_engine *engine = no_engine;
+    pawl_error why = {.struct_size = sizeof why};
+    CHECK_NEED(c, check_engine(c));
+    pawl_engine_config config = check_engine_config(c);
+    config.memory_budget = 1;
+    pawl_status status = c->engine_api->open(&config, NULL, NULL, &engine, &why);
+    if (status == PAWL_OK) {
+        c->engine_api->close(engine);
+        return check_say(c, CHECK_PASS, "it does not need any");
+    }
+    CHECK_THAT(c, engine == no_engine, "a failing open() wrote its out parameter");
+    CHECK_THAT(c, why.message[0], "it refuses and does not say why");
+    CHECK_THAT(c, status == PAWL_E_MEMORY || status == PAWL_E_ARGUMENT, "status %d", status);
+    return CHECK_PASS;
+}
+
 static enum check_verdict option(check *c)
 {
     static const char *const wrong[] = {"{\"no_such_option_here\": 1}", "[1]", "{\"a\":", "5"};
@@ -192,6 +231,8 @@ static enum check_verdict damaged(check *c)
 
 static const check_rule rules[] = {
     {"missing", "what is no model is refused, with a reason and without an object", missing},
+    {"silent", "it fails as well without an error to fill", silent},
+    {"budget", "a memory budget of one byte is refused, or enough", budget},
     {"option", "unknown and malformed options are refused", option},
     {"progress", "a progress callback can stop open()", progress},
     {"truncated", "a model that ends too early does not crash it", truncated},

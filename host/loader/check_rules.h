@@ -21,6 +21,7 @@ typedef struct check {
     const char *manifest_path; /* "" where there is none                               */
     const char *model;         /* "" where there is none                               */
     bool own_model;            /* the user's: a plugin that refuses it fails           */
+    const char *exchange;      /* file between the two halves of group "exchange"      */
     char why[400];             /* said by the running rule                             */
     library loaded;            /* by check_load()                                      */
     bool initialised;          /* by check_init()                                      */
@@ -31,7 +32,8 @@ typedef struct check {
     const pawl_tokenizer_api *tokenizer_api; /* by check_tokenizer()                   */
     pawl_tokenizer *tokenizer;
     pawl_tokenizer_info tokenizer_info;
-    const pawl_chat_api *chat_api; /* by check_chat()                                  */
+    const pawl_chat_api *chat_api; /* by check_chat_table()                            */
+    pawl_chat *chat;               /* while a rule of threads needs it                 */
 } check;
 
 typedef struct check_rule {
@@ -55,6 +57,10 @@ extern const check_group check_lifecycle_group; /* check_lifecycle.c */
 extern const check_group check_engine_group;    /* check_engine.c    */
 extern const check_group check_tokenizer_group; /* check_tokenizer.c */
 extern const check_group check_chat_group;      /* check_chat.c      */
+extern const check_group check_threads_group;   /* check_threads.c   */
+extern const check_group check_exchange_group;  /* check_exchange.c  */
+extern const check_group check_save_group;      /* check_exchange.c, not for users */
+extern const check_group check_take_group;      /* check_exchange.c, not for users */
 
 /* ---- check_rules.c ---- */
 
@@ -83,6 +89,8 @@ enum check_verdict check_tokenizer_table(check *c);
 enum check_verdict check_chat_table(check *c);
 enum check_verdict check_engine(check *c); /* a model is open               */
 enum check_verdict check_tokenizer(check *c);
+/* The first dialect that the plugin names, for the caller to close. check_chat.c */
+enum check_verdict check_open_chat(check *c, pawl_chat **chat);
 void check_end(check *c); /* closes what is open */
 
 pawl_engine_config check_engine_config(const check *c);
@@ -96,16 +104,22 @@ typedef struct check_step {
     pawl_sequence *sequence;
     const int32_t *tokens;
     uint64_t n;
-    const uint32_t *allow; /* or NULL */
+    const uint32_t *allow;         /* or NULL                          */
+    const pawl_sampling *sampling; /* NULL: greedy                     */
     bool sample;
-    int32_t token;  /* out */
-    float logprob;  /* out */
-    int32_t status; /* out */
+    struct pawl_top *top; /* or NULL                          */
+    uint32_t n_top;       /* in: room in top[]; out: how many */
+    int32_t token;        /* out */
+    float logprob;        /* out */
+    int32_t status;       /* out */
 } check_step;
 
 /* One pass over all steps; submit and wait. */
 pawl_status check_pass(check *c, check_step *steps, uint64_t n_steps, pawl_error *error);
-/* Greedy: prompt in one pass, then n_out - 1 tokens one by one. false: it said why. */
+/* The prompt in one pass, then n_out - 1 tokens one by one, sampled as the step says.
+ * false: it said why. */
+bool check_sampled(check *c, check_step step, int32_t *out, uint64_t n_out);
+/* The same, greedily. */
 bool check_greedy(check *c, pawl_sequence *sequence, const int32_t *prompt, uint64_t n,
                   int32_t *out, uint64_t n_out);
 bool check_open_sequence(check *c, pawl_sequence **sequence);

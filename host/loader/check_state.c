@@ -3,13 +3,17 @@
  *
  * A sequence of two chunks and a few tokens is saved chunk by chunk; the boundary is
  * saved where the engine says that it needs one. Loading goes into a second sequence,
- * byte by byte, as the slowest of sources would.
+ * byte by byte, as the slowest of sources would. For group "exchange" the state goes
+ * through a file, to another process:
+ *
+ *   chunk u64 | kv_format[256] | expected ids i32 x RUN | three sizes u64 | their bytes
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "loader/check_engine.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +195,84 @@ enum check_verdict check_state_damage(check *c)
     enum check_verdict verdict = CHECK_FAIL;
     if (check_open_sequence(c, &sequence)) {
         verdict = try_damage(c, sequence, &s);
+        c->engine_api->sequence_close(sequence);
+    }
+    clear(&s);
+    return verdict;
+}
+
+/* ---- through a file ---- */
+
+typedef struct head {
+    uint64_t chunk;
+    char kv_format[256];
+    int32_t expect[M];
+    uint64_t sizes[3]; /* of the chunks and the boundary */
+} head;
+
+static bool write_state(const char *path, const head *h, const saved *s)
+{
+    const buf *parts[] = {&s->chunks[0], &s->chunks[1], &s->boundary};
+    FILE *file = fopen(path, "wb");
+    bool good = file && fwrite(h, sizeof *h, 1, file) == 1;
+    for (int i = 0; good && i < 3; i++)
+        good = parts[i]->size == 0 || fwrite(parts[i]->data, parts[i]->size, 1, file) == 1;
+    return file && fclose(file) == 0 && good;
+}
+
+enum check_verdict check_state_put(check *c, const char *path)
+{
+    saved s;
+    head h = {.chunk = 0};
+    CHECK_NEED(c, make(c, &s, h.expect));
+    h.chunk = s.chunk;
+    snprintf(h.kv_format, sizeof h.kv_format, "%s", c->info.kv_format);
+    h.sizes[0] = s.chunks[0].size;
+    h.sizes[1] = s.chunks[1].size;
+    h.sizes[2] = s.boundary.size;
+    bool good = write_state(path, &h, &s);
+    clear(&s);
+    CHECK_THAT(c, good, "%s cannot be written", path);
+    return CHECK_PASS;
+}
+
+/* The parts behind the head; false: it is not whole. */
+static bool read_state(const char *path, head *h, saved *s)
+{
+    buf all;
+    buf *parts[] = {&s->chunks[0], &s->chunks[1], &s->boundary};
+    buf_init(&all, MAX_STATE);
+    bool good = !file_read(path, &all, NULL) && all.size >= sizeof *h;
+    size_t at = sizeof *h;
+    if (good)
+        memcpy(h, all.data, sizeof *h);
+    for (int i = 0; good && i < 3; i++) {
+        buf_init(parts[i], MAX_STATE);
+        good = h->sizes[i] <= all.size - at && buf_add(parts[i], all.data + at, h->sizes[i]);
+        at += good ? h->sizes[i] : 0;
+    }
+    buf_clear(&all);
+    return good;
+}
+
+enum check_verdict check_state_take(check *c, const char *path)
+{
+    saved s = {.tokens = NULL};
+    head h;
+    pawl_sequence *sequence;
+    CHECK_NEED(c, check_engine(c));
+    bool read = read_state(path, &h, &s);
+    s.chunk = read && h.chunk < 1u << 20 ? h.chunk : 1;
+    uint64_t n = 2 * s.chunk + REST;
+    s.tokens = calloc(n + 1, sizeof *s.tokens);
+    enum check_verdict verdict = CHECK_FAIL;
+    if (!read || !s.tokens) {
+        check_say(c, CHECK_FAIL, "%s is no whole state", path);
+    } else if (strncmp(h.kv_format, c->info.kv_format, sizeof h.kv_format - 1) != 0) {
+        check_say(c, CHECK_FAIL, "kv_format is %s here and was %s", c->info.kv_format, h.kv_format);
+    } else if (check_open_sequence(c, &sequence)) {
+        check_prompt(c, 12, s.tokens, n + 1);
+        verdict = go_on(c, sequence, &s, h.expect);
         c->engine_api->sequence_close(sequence);
     }
     clear(&s);

@@ -221,6 +221,17 @@ bool child_succeeded(const child *c, char *how, size_t size)
     return how[0] == '\0';
 }
 
+bool child_died(const child *c)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    if (c->timed_out)
+        return true;
+    for (size_t i = 0; WIFSIGNALED(c->status) && i < sizeof faults / sizeof *faults; i++)
+        if (WTERMSIG(c->status) == faults[i])
+            return true;
+    return false;
+}
+
 void child_clear(child *c)
 {
     reap(c, 0);

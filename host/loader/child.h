@@ -39,6 +39,9 @@ pawl_status child_start(child *c, char *const *argv, child_main run, int64_t lim
 void child_wait(child *children, size_t n);
 /* True: it ended by itself with status 0. Else `how` says what happened. */
 bool child_succeeded(const child *c, char *how, size_t size);
+/* True if a fault of its own ended it (SIGSEGV, SIGABRT and their kind), or our limit;
+ * not if somebody else killed it. */
+bool child_died(const child *c);
 void child_clear(child *c);
 
 /* In the child, first thing: no core dump, ends with its parent, standard output

@@ -91,6 +91,7 @@ static void read_answer(probe_task *task, const child *c)
     char how[160];
     if (!child_succeeded(c, how, sizeof how)) {
         snprintf(task->reason, sizeof task->reason, "its probe failed: %s", how);
+        task->died = child_died(c);
         return;
     }
     if (json_parse(buf_text(&c->output), c->output.size, &json, &why)) {

@@ -25,6 +25,7 @@ typedef struct probe_task {
     const char *library;    /* in: absolute path                                  */
     const char *interfaces; /* in: ids joined by ' '                              */
     bool usable;            /* out: loaded, and probe() gave more than 0          */
+    bool died;              /* out: of a fault of its own, or of our time limit   */
     int32_t score;          /* out                                                */
     uint32_t abi_minor;     /* out                                                */
     char id[160];           /* out: what the entry says, "" where it did not load */

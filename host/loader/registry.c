@@ -14,9 +14,11 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "loader/checked.h"
 #include "loader/library.h"
 #include "loader/manifest.h"
 #include "loader/probe.h"
+#include "loader/quarantine.h"
 #include "loader/search.h"
 #include "loader/services.h"
 
@@ -30,9 +32,10 @@ typedef struct entry {
     manifest manifest;
     char *path; /* of the manifest        */
     char *library_path;
-    char reason[400];
+    char reason[600];
     library loaded;
     services services; /* what it gets from us; valid until shutdown() */
+    checked *checked;  /* in front of its tables, in a build with PAWL_CHECK; or NULL */
 } entry;
 
 struct registry {
@@ -174,8 +177,32 @@ static void add_entry(registry *r, search_hit *hit)
 
 /* ---- probing ---- */
 
-static void judge(entry *e, const probe_task *task)
+/* A file whose probe died is not probed again; then the entry is refused. */
+static bool is_quarantined(entry *e, const quarantine *q)
 {
+    char hex[DIGEST_HEX_SIZE];
+    if (quarantine_is_empty(q) || digest_file(e->library_path, hex, NULL))
+        return false;
+    const char *reason = quarantine_reason(q, hex);
+    if (reason)
+        refuse(e,
+               "%.300s; it is in quarantine, since the file has not changed: `pawl plugin release "
+               "%.128s` has it tried again",
+               reason, e->manifest.id);
+    return reason != NULL;
+}
+
+static void put_in_quarantine(const entry *e, quarantine *q, const char *reason)
+{
+    char hex[DIGEST_HEX_SIZE];
+    if (q && !digest_file(e->library_path, hex, NULL))
+        quarantine_add(q, hex, e->manifest.id, e->library_path, reason);
+}
+
+static void judge(entry *e, const probe_task *task, quarantine *q)
+{
+    if (task->died)
+        put_in_quarantine(e, q, task->reason);
     if (!task->usable)
         refuse(e, "%s", task->reason);
     else if (strcmp(task->id, e->manifest.id) != 0)
@@ -193,10 +220,11 @@ static pawl_status probe_listed(registry *r, pawl_error *error)
 {
     probe_task *tasks = calloc(r->count + 1, sizeof *tasks);
     entry **owners = calloc(r->count + 1, sizeof *owners);
+    quarantine *q = quarantine_open();
     size_t n = 0;
     for (size_t i = 0; tasks && owners && i < r->count; i++) {
         entry *e = &r->entries[i];
-        if (e->shown.state != REGISTRY_LISTED)
+        if (e->shown.state != REGISTRY_LISTED || is_quarantined(e, q))
             continue;
         owners[n] = e;
         tasks[n++] = (probe_task){.library = e->library_path, .interfaces = e->manifest.interfaces};
@@ -204,7 +232,8 @@ static pawl_status probe_listed(registry *r, pawl_error *error)
     if (tasks && owners)
         probe_run(tasks, n, PROBE_LIMIT_MS);
     for (size_t i = 0; i < n; i++)
-        judge(owners[i], &tasks[i]);
+        judge(owners[i], &tasks[i], q);
+    quarantine_close(q);
     bool done = tasks && owners;
     free(tasks);
     free(owners);
@@ -246,6 +275,7 @@ void registry_close(registry *r)
     for (size_t i = r->count; i-- > 0;) {
         entry *e = &r->entries[i];
         if (e->shown.state == REGISTRY_RUNNING) {
+            checked_close(e->checked);
             e->loaded.plugin->shutdown();
             e->shown.state = REGISTRY_STOPPED;
         }
@@ -286,6 +316,8 @@ static bool start(registry *r, entry *e)
         return false;
     }
     e->shown.state = REGISTRY_RUNNING;
+    if (PAWL_CHECK)
+        e->checked = checked_open(e->loaded.plugin);
     log_write(PAWL_LOG_INFO, COMPONENT, "%s %s runs as generation %u, from %s", e->shown.id,
               e->shown.version, e->shown.generation, e->library_path);
     return true;
@@ -322,11 +354,12 @@ pawl_status registry_use(registry *r, const char *interface_id, size_t nth, cons
             continue;
         const void *found = e->loaded.plugin->get_interface(interface_id);
         if (!found) {
+            checked_close(e->checked);
             e->loaded.plugin->shutdown();
             refuse(e, "it offered %s to its probe and not now", interface_id);
             continue;
         }
-        *table = found;
+        *table = e->checked ? checked_table(e->checked, interface_id, found) : found;
         if (plugin)
             *plugin = &e->shown;
         return PAWL_OK;

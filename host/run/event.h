@@ -11,6 +11,10 @@
  * item join to the text of its ITEM_END. A cancelled turn that was still queued
  * has no IN_PROGRESS.
  *
+ * Where one request has several choices (run_start_choices), each of them has this
+ * order, their events come mixed, and `choice` says whose an event is. The end of a
+ * choice is a CHOICE_END but for the one that ends last: its end is the END of all.
+ *
  * An event is one allocation that the listener owns and run_event_free()s.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -26,6 +30,7 @@ enum run_event_type {
     RUN_ITEM_BEGIN,
     RUN_DELTA,
     RUN_ITEM_END,
+    RUN_CHOICE_END, /* as END, while other choices go on */
     RUN_END
 };
 
@@ -47,6 +52,7 @@ typedef struct run_times {
 
 typedef struct run_event {
     enum run_event_type type;
+    uint32_t choice; /* which of the request's choices, from 0            */
     /* ITEM_BEGIN, DELTA, ITEM_END: */
     uint32_t output_index;
     enum run_item_kind kind;
@@ -60,7 +66,7 @@ typedef struct run_event {
                        * "logprob","bytes"}]}; else NULL                   */
     cJSON *item;      /* ITEM_END: the item as the record's output has it  */
     bool complete;    /* ITEM_END: whole; false: cut by limit or failure   */
-    /* END: */
+    /* END, CHOICE_END: */
     run_record *record;      /* a reference: status, output, result, all of it    */
     const char *stop_reason; /* "stop", "length", "tool_calls", "cancelled", "error" */
     run_usage usage;

@@ -131,6 +131,8 @@ static void add_output(messages *m, const cJSON *item)
 {
     const char *call_id = json_get_text(item, "call_id");
     const char *name = call_id ? called_name(m, call_id) : NULL;
+    if (!name)
+        name = json_get_text(item, "name");
     char *text = joined_text(json_get(item, "output"));
     cJSON *message = add_message(m, "tool");
     cJSON_AddStringToObject(message, "content", text ? text : "");
@@ -142,6 +144,8 @@ static void add_output(messages *m, const cJSON *item)
 
 static void add_item(messages *m, const cJSON *item)
 {
+    if (json_get_bool(item, "begins_turn", false))
+        m->assistant = NULL;
     if (is(item, "type", "function_call")) {
         add_call(m, item);
     } else if (is(item, "type", "function_call_output")) {

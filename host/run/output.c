@@ -78,9 +78,13 @@ static void open_item(run_output *o, enum run_item_kind kind, const char *name, 
 }
 
 /* Moves the log-probabilities that wait to the open message and copies them into
- * the event of the text that they belong to. */
+ * the event of the text that they belong to. Those of thoughts and calls are nobody's. */
 static void attach_logprobs(run_output *o, run_event *event)
 {
+    if (o->kind != RUN_ITEM_MESSAGE) {
+        cJSON_Delete(o->pending);
+        o->pending = NULL;
+    }
     if (!o->pending)
         return;
     event->logprobs = o->pending;
@@ -109,8 +113,7 @@ static void delta(run_output *o, const char *text, size_t size)
         return;
     event->text = strndup(text, size);
     o->failed = o->failed || !event->text;
-    if (o->kind == RUN_ITEM_MESSAGE)
-        attach_logprobs(o, event);
+    attach_logprobs(o, event);
     send(o, event);
 }
 

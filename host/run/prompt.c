@@ -237,20 +237,40 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
     return ok;
 }
 
+/* The prompt that the client wrote itself. */
+static bool build_raw(const run_request *request, run_prompt *prompt, run_refusal *refusal)
+{
+    uint64_t kind = request->raw_control ? PAWL_SEGMENT_CONTROL : PAWL_SEGMENT_LITERAL;
+    pawl_segment segment = {json_text(request->raw_text ? request->raw_text : ""), kind};
+    rendered r = {.segments = &segment, .n_segments = 1};
+    bool ok = request->raw_tokens
+                  ? join(prompt, request->raw_tokens, request->n_raw_tokens, NULL, 0, refusal)
+                  : encode_all(request->model, &r, prompt, refusal);
+    if (!ok)
+        return false;
+    find_stop_tokens(request->model, &r, prompt);
+    return prompt->n_tokens > 0 ||
+           run_refuse(refusal, RUN_REFUSED_INPUT, "input", "the prompt is empty; give it a text");
+}
+
+static bool is_raw(const run_request *request)
+{
+    return request->raw_text || request->raw_tokens;
+}
+
 static bool refuse_length(const run_request *request, uint64_t n_tokens, run_refusal *refusal)
 {
     unsigned long long room = request->model->info.context_limit;
     return run_refuse(refusal, RUN_REFUSED_TOO_LONG, "input",
-                      "This model's maximum context length is %llu tokens. However, your messages "
-                      "resulted in %llu tokens in the prompt, and a reply needs at least 1 more. "
-                      "Shorten the input, or send \"truncation\": \"auto\".",
-                      room, (unsigned long long)n_tokens);
+                      "This model's maximum context length is %llu tokens. However, your %s "
+                      "resulted in %llu tokens, and a reply needs at least 1 more.",
+                      room, is_raw(request) ? "prompt" : "messages", (unsigned long long)n_tokens);
 }
 
-bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prompt *prompt,
-                      run_refusal *refusal)
+/* limit: of the tokens. */
+static bool build_chat(run_runtime *runtime, const run_request *request, uint64_t limit,
+                       run_prompt *prompt, run_refusal *refusal)
 {
-    *prompt = (run_prompt){0};
     if (!request->model->chat)
         return run_refuse(refusal, RUN_REFUSED_UNSUPPORTED, "model",
                           "the model %s has no chat template that is known here; it serves plain "
@@ -259,16 +279,53 @@ bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prom
     cJSON *messages = run_history_messages(runtime, request, refusal);
     if (!messages)
         return false;
-    uint64_t limit = request->model->info.context_limit - request->generate;
     bool ok = build_once(request, messages, true, prompt, refusal);
     while (ok && prompt->n_tokens > limit && request->truncate && run_history_drop_oldest(messages))
         ok = build_once(request, messages, false, prompt, refusal);
+    cJSON_Delete(messages);
+    return ok;
+}
+
+static bool build(run_runtime *runtime, const run_request *request, uint64_t limit,
+                  run_prompt *prompt, run_refusal *refusal)
+{
+    *prompt = (run_prompt){0};
+    bool ok = is_raw(request) ? build_raw(request, prompt, refusal)
+                              : build_chat(runtime, request, limit, prompt, refusal);
     if (ok && prompt->n_tokens > limit)
         ok = refuse_length(request, prompt->n_tokens, refusal);
-    cJSON_Delete(messages);
     if (!ok)
         run_prompt_clear(prompt);
     return ok;
+}
+
+bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prompt *prompt,
+                      run_refusal *refusal)
+{
+    uint64_t limit = request->model->info.context_limit - request->generate;
+    return build(runtime, request, limit, prompt, refusal);
+}
+
+bool run_prompt_measure(run_runtime *runtime, const run_request *request, run_prompt *prompt,
+                        run_refusal *refusal)
+{
+    return build(runtime, request, UINT64_MAX, prompt, refusal);
+}
+
+pawl_status run_prompt_copy(const run_prompt *from, run_prompt *to, pawl_error *error)
+{
+    run_prompt copy = *from;
+    copy.tokens = malloc((size_t)(from->n_tokens + 1) * sizeof *copy.tokens);
+    copy.chat_request = from->chat_request ? strdup(from->chat_request) : NULL;
+    if (!copy.tokens || (from->chat_request && !copy.chat_request)) {
+        run_prompt_clear(&copy);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for a prompt of %llu tokens",
+                         (unsigned long long)from->n_tokens);
+    }
+    if (from->n_tokens)
+        memcpy(copy.tokens, from->tokens, (size_t)from->n_tokens * sizeof *copy.tokens);
+    *to = copy;
+    return PAWL_OK;
 }
 
 void run_prompt_clear(run_prompt *prompt)

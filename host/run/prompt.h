@@ -5,7 +5,8 @@
  *
  * What the parent's timeline already holds is taken over token for token where the
  * rendered text begins with exactly its text: the assistant's turn stays the tokens
- * that were generated and is never tokenised anew. Worker thread.
+ * that were generated and is never tokenised anew. A raw prompt has neither history nor
+ * dialect: it is encoded as it is. Worker thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,6 +29,10 @@ typedef struct run_prompt {
 /* False: refused. On success the prompt is the caller's to run_prompt_clear(). */
 bool run_prompt_build(run_runtime *runtime, const run_request *request, run_prompt *prompt,
                       run_refusal *refusal);
+/* The same without a look at the context's length. */
+bool run_prompt_measure(run_runtime *runtime, const run_request *request, run_prompt *prompt,
+                        run_refusal *refusal);
+pawl_status run_prompt_copy(const run_prompt *from, run_prompt *to, pawl_error *error);
 void run_prompt_clear(run_prompt *prompt);
 
 #endif /* RUN_PROMPT_H */

@@ -12,6 +12,7 @@ run_request *run_request_new(const base_clock *clock)
     run_request *request = calloc(1, sizeof *request);
     if (!request)
         return NULL;
+    atomic_init(&request->references, 1);
     clock_new_id(clock, "resp_", request->id);
     request->created_ms = clock->wall_ms(clock->context);
     request->store = true;
@@ -25,15 +26,25 @@ run_request *run_request_new(const base_clock *clock)
     return request;
 }
 
+run_request *run_request_retain(run_request *request)
+{
+    atomic_fetch_add(&request->references, 1);
+    return request;
+}
+
 void run_request_free(run_request *request)
 {
-    if (!request)
+    if (!request || atomic_fetch_sub(&request->references, 1) != 1)
         return;
     run_record_release(request->parent);
     cJSON_Delete(request->items);
     cJSON_Delete(request->tools);
     cJSON_Delete(request->echo);
     free(request->instructions);
+    free(request->raw_text);
+    free(request->raw_tokens);
+    free(request->bias_ids);
+    free(request->bias);
     free(request->reasoning_effort);
     for (size_t i = 0; i < request->n_stop; i++)
         free(request->stop[i]);

@@ -2,8 +2,9 @@
  * run/request.h - one request, whichever dialect it came in.
  *
  * host/api fills a run_request (zeroed by run_request_new) from JSON; after
- * run_start() it belongs to the turn. All members are owned by the request and
- * freed by run_request_free(). Not locked: one thread at a time.
+ * run_start() it belongs to its turns, of which there may be several (choices), and
+ * is only read. All members are owned by the request and freed with its last
+ * reference. Not locked but for the count of references: one thread fills it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,17 +16,26 @@
 #include "run/model.h"
 #include "run/record.h"
 
+#include <stdatomic.h>
+
 #define RUN_MAX_STOP 16        /* stop strings                  */
 #define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
 #define RUN_MAX_TOP_LOGPROBS 20
 
 typedef struct run_request {
-    char id[CLOCK_ID_SIZE];   /* "resp_…", made by run_request_new             */
-    int64_t created_ms;       /* wall clock                                    */
-    run_model *model;         /* not owned; lives as long as the runtime       */
-    run_record *parent;       /* a reference, or NULL                          */
-    cJSON *items;             /* array: the new input items in the shape of
-                               * api.md 4, every one with "type" and "id"      */
+    atomic_int references;  /* touched by retain and free alone              */
+    char id[CLOCK_ID_SIZE]; /* "resp_…", made by run_request_new             */
+    int64_t created_ms;     /* wall clock                                    */
+    run_model *model;       /* not owned; lives as long as the runtime       */
+    run_record *parent;     /* a reference, or NULL                          */
+    cJSON *items;           /* array: the new input items in the shape of
+                             * api.md 4, every one with "type" and "id"; one
+                             * of the assistant with "begins_turn": true
+                             * joins no turn before it                       */
+    char *raw_text;         /* the whole prompt instead of items, or NULL    */
+    int32_t *raw_tokens;    /* n_raw_tokens: the same as tokens, or NULL     */
+    uint64_t n_raw_tokens;
+    bool raw_control;         /* control tokens may be matched in raw_text     */
     char *instructions;       /* system text for this request only, or NULL    */
     cJSON *tools;             /* array of {"type":"function","function":{name,
                                * description, parameters}}, or NULL            */
@@ -44,12 +54,16 @@ typedef struct run_request {
     char *stop[RUN_MAX_STOP]; /* n_stop strings that end the reply, left out of it */
     size_t n_stop;
     pawl_sampling sampling; /* temperature, top_p, top_k, min_p, penalties, seed;
-                             * the seed is set by run_request_new to a random one */
+                             * the seed is set by run_request_new to a random one;
+                             * bias_ids and bias are those below                */
+    int32_t *bias_ids;      /* sampling.n_bias of them, or NULL         */
+    float *bias;            /* as many, or NULL                         */
     char *reasoning_effort; /* "low", …, or NULL                             */
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
 } run_request;
 
 run_request *run_request_new(const base_clock *clock); /* NULL without memory */
-void run_request_free(run_request *request);           /* NULL allowed       */
+run_request *run_request_retain(run_request *request);
+void run_request_free(run_request *request); /* gives up a reference; NULL allowed */
 
 #endif /* RUN_REQUEST_H */

@@ -7,6 +7,7 @@
 #include "run/runtime.h"
 
 #include "base/log.h"
+#include "run/choices.h"
 #include "run/prompt.h"
 #include "run/scheduler.h"
 #include "run/turn.h"
@@ -182,42 +183,109 @@ static bool check_request(const run_runtime *r, const run_request *request, run_
     return true;
 }
 
-static bool start(run_runtime *r, run_request *request, run_listener listener, run_turn **out,
-                  run_refusal *refusal)
+static bool claim(run_scheduler *scheduler, size_t n)
 {
-    run_scheduler *scheduler = request->model->scheduler;
-    run_prompt prompt;
-    run_turn *turn = NULL;
-    pawl_error error = {.struct_size = sizeof error};
-    if (!check_request(r, request, refusal) || !run_prompt_build(r, request, &prompt, refusal)) {
-        run_request_free(request);
+    for (size_t k = 0; k < n; k++) {
+        if (run_scheduler_claim(scheduler))
+            continue;
+        while (k--)
+            run_scheduler_unclaim(scheduler);
         return false;
     }
-    if (!run_scheduler_claim(scheduler)) {
-        run_prompt_clear(&prompt);
-        run_request_free(request);
-        return refuse_busy(refusal, r);
-    }
-    if (run_turn_new(request, &prompt, listener, r->clock, r->store, &turn, &error)) {
-        run_scheduler_unclaim(scheduler);
-        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
-    }
-    atomic_fetch_add(&turn->references, 1); /* the caller's */
-    *out = turn;
-    run_turn_created(turn);
-    if (!run_scheduler_submit(scheduler, turn))
-        run_turn_end(turn, TURN_CANCELLED, NULL);
     return true;
+}
+
+/* Makes the turns, each before the next. choices: NULL for one alone. All or none. */
+static pawl_status new_turns(const run_runtime *r, run_request *request, const run_prompt *prompt,
+                             size_t n, run_choices *choices, run_listener listener,
+                             run_turn **turns, pawl_error *error)
+{
+    for (size_t k = 0; k < n; k++) {
+        run_prompt own;
+        run_listener to = choices ? run_choices_listener(choices, k) : listener;
+        pawl_status status = run_prompt_copy(prompt, &own, error);
+        if (!status)
+            status = run_turn_new(run_request_retain(request), &own, to, r->clock, r->store,
+                                  &turns[k], error);
+        if (status) {
+            while (k--)
+                run_turn_release(turns[k]);
+            return status;
+        }
+        turns[k]->sampling.seed += k;
+        if (k)
+            turns[k - 1]->next = turns[k];
+    }
+    return PAWL_OK;
+}
+
+/* Begins turns whose places are claimed. The scheduler gets the first, and through it
+ * the others. */
+static void begin_turns(run_scheduler *scheduler, run_turn **turns, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        atomic_fetch_add(&turns[k]->references, 1); /* the caller's */
+        run_turn_created(turns[k]);
+    }
+    if (run_scheduler_submit(scheduler, turns[0]))
+        return;
+    for (size_t k = 0; k < n; k++) {
+        turns[k]->next = NULL;
+        if (k)
+            run_scheduler_unclaim(scheduler);
+        run_turn_end(turns[k], TURN_CANCELLED, NULL);
+    }
+}
+
+/* Neither the request nor the prompt is taken. */
+static bool start_prompt(run_runtime *r, run_request *request, const run_prompt *prompt, size_t n,
+                         run_listener listener, run_turn **turns, run_refusal *refusal)
+{
+    run_scheduler *scheduler = request->model->scheduler;
+    pawl_error error = {.struct_size = sizeof error};
+    if (!claim(scheduler, n))
+        return refuse_busy(refusal, r);
+    run_choices *choices = n > 1 ? run_choices_open(n, listener) : NULL;
+    pawl_status status = n > 1 && !choices
+                             ? pawl_fail(&error, PAWL_E_MEMORY, "no memory for %zu replies", n)
+                             : new_turns(r, request, prompt, n, choices, listener, turns, &error);
+    if (!status) {
+        begin_turns(scheduler, turns, n);
+        return true;
+    }
+    run_choices_close(choices);
+    for (size_t k = 0; k < n; k++)
+        run_scheduler_unclaim(scheduler);
+    return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
+}
+
+static bool start(run_runtime *r, run_request *request, size_t n, run_listener listener,
+                  run_turn **turns, run_refusal *refusal)
+{
+    run_prompt prompt;
+    bool ok = check_request(r, request, refusal) && run_prompt_build(r, request, &prompt, refusal);
+    if (ok) {
+        ok = start_prompt(r, request, &prompt, n, listener, turns, refusal);
+        run_prompt_clear(&prompt);
+    }
+    run_request_free(request);
+    return ok;
+}
+
+bool run_start_choices(run_runtime *r, run_request *request, size_t n, run_listener listener,
+                       run_turn **turns, run_refusal *refusal)
+{
+    const run_model *model = request->model;
+    if (start(r, request, n, listener, turns, refusal))
+        return true;
+    metric_add(model->measures[MEASURE_REJECTED_INPUT + refusal->reason], 1);
+    return false;
 }
 
 bool run_start(run_runtime *r, run_request *request, run_listener listener, run_turn **turn,
                run_refusal *refusal)
 {
-    const run_model *model = request->model;
-    if (start(r, request, listener, turn, refusal))
-        return true;
-    metric_add(model->measures[MEASURE_REJECTED_INPUT + refusal->reason], 1);
-    return false;
+    return run_start_choices(r, request, 1, listener, turn, refusal);
 }
 
 bool run_count(run_runtime *r, run_request *request, uint64_t *n_tokens, run_refusal *refusal)
@@ -226,6 +294,19 @@ bool run_count(run_runtime *r, run_request *request, uint64_t *n_tokens, run_ref
     if (!run_prompt_build(r, request, &prompt, refusal))
         return false;
     *n_tokens = prompt.n_tokens;
+    run_prompt_clear(&prompt);
+    return true;
+}
+
+bool run_tokens(run_runtime *r, const run_request *request, int32_t **tokens, uint64_t *n_tokens,
+                run_refusal *refusal)
+{
+    run_prompt prompt;
+    if (!run_prompt_measure(r, request, &prompt, refusal))
+        return false;
+    *tokens = prompt.tokens;
+    *n_tokens = prompt.n_tokens;
+    prompt.tokens = NULL;
     run_prompt_clear(&prompt);
     return true;
 }

@@ -14,6 +14,8 @@
 #include "run/model.h"
 #include "run/request.h"
 
+#define RUN_MAX_CHOICES 8 /* replies to one request */
+
 typedef struct run_runtime run_runtime;
 typedef struct run_turn run_turn;
 
@@ -65,9 +67,18 @@ metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [an
  * a reference for run_cancel(), to be given to run_turn_release(). [worker] */
 bool run_start(run_runtime *runtime, run_request *request, run_listener listener, run_turn **turn,
                run_refusal *refusal);
+/* The same for n replies to one prompt, from 1 to RUN_MAX_CHOICES: see event.h. The first
+ * one's seed is the request's, the k-th one's is k more. turns: n references. [worker] */
+bool run_start_choices(run_runtime *runtime, run_request *request, size_t n, run_listener listener,
+                       run_turn **turns, run_refusal *refusal);
 /* How many tokens the prompt of a request has; the request stays the caller's. [worker] */
 bool run_count(run_runtime *runtime, run_request *request, uint64_t *n_tokens,
                run_refusal *refusal);
+
+/* The tokens of a request's prompt, also where they are more than the context holds. The
+ * caller free()s them; the request stays the caller's. [worker] */
+bool run_tokens(run_runtime *runtime, const run_request *request, int32_t **tokens,
+                uint64_t *n_tokens, run_refusal *refusal);
 
 /* Ends a turn soon, with END and the status "cancelled". [any] */
 void run_cancel(run_turn *turn);

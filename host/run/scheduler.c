@@ -73,10 +73,29 @@ static pawl_status admit(run_scheduler *s, run_turn *turn, pawl_error *error)
 }
 
 /* Nothing to take in and nothing to say: a warm-up without any text. */
-static void end_empty(run_turn *turn)
+static void end_empty(run_scheduler *s, run_turn *turn)
 {
     run_turn_in_progress(turn, 0);
+    run_step_wake(&s->step, turn);
     run_turn_end(turn, TURN_STOPPED, NULL);
+}
+
+/* Choices whose first one has the prompt go before what is in the queue. NULL: none waits. */
+static run_turn *next_turn(run_scheduler *s)
+{
+    run_turn *turn = s->step.woken;
+    if (!turn)
+        return queue_pop(s->inbox, s->step.n_active ? 0 : -1);
+    s->step.woken = turn->next;
+    turn->next = NULL;
+    return turn;
+}
+
+static void end_waiting(run_scheduler *s, run_turn *turn, enum run_turn_outcome outcome,
+                        const char *why)
+{
+    run_step_wake(&s->step, turn);
+    run_turn_end(turn, outcome, why);
 }
 
 /* Admits waiting turns while there is room. */
@@ -84,16 +103,16 @@ static void admit_all(run_scheduler *s)
 {
     while (s->step.n_active < s->model->max_sequences) {
         if (!s->pending)
-            s->pending = queue_pop(s->inbox, s->step.n_active ? 0 : -1);
+            s->pending = next_turn(s);
         run_turn *turn = s->pending;
         if (!turn)
             return;
         pawl_error error = {.struct_size = sizeof error};
         pawl_status status = PAWL_OK;
         if (atomic_load(&turn->cancelled) || atomic_load(&s->closing))
-            run_turn_end(turn, TURN_CANCELLED, NULL);
+            end_waiting(s, turn, TURN_CANCELLED, NULL);
         else if (turn->n_prompt == 0)
-            end_empty(turn);
+            end_empty(s, turn);
         else
             status = admit(s, turn, &error);
         if (status == PAWL_E_BUSY)
@@ -101,7 +120,7 @@ static void admit_all(run_scheduler *s)
         s->pending = NULL;
         atomic_fetch_sub(&s->claimed, 1);
         if (status)
-            run_turn_end(turn, TURN_FAILED, error.message);
+            end_waiting(s, turn, TURN_FAILED, error.message);
     }
 }
 
@@ -134,7 +153,8 @@ static void *engine_thread(void *arg)
         cancel_marked(s);
         if (s->step.n_active)
             run_step_run(&s->step);
-        else if (!s->pending && atomic_load(&s->closing) && queue_size(s->inbox) == 0)
+        else if (!s->pending && !s->step.woken && atomic_load(&s->closing) &&
+                 queue_size(s->inbox) == 0)
             break;
     }
     live_set_close(&s->sequences);

@@ -42,10 +42,20 @@ void run_step_add(run_step *step, run_turn *turn, live *entry)
     step->active[step->n_active++] = (run_active){turn, entry};
 }
 
+void run_step_wake(run_step *step, run_turn *turn)
+{
+    run_turn **last = &step->woken;
+    while (*last)
+        last = &(*last)->next;
+    *last = turn->next;
+    turn->next = NULL;
+}
+
 void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why)
 {
     run_active ended = step->active[i];
     step->active[i] = step->active[--step->n_active];
+    run_step_wake(step, ended.turn);
     if (outcome == TURN_FAILED || ended.turn->request->probe)
         live_drop(step->sequences, ended.entry);
     else
@@ -75,7 +85,7 @@ static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
         .tokens = a->turn->tokens + a->entry->n_tokens,
         .n_tokens = n,
         .flags = last && request->generate ? PAWL_SLOT_SAMPLE : 0,
-        .sampling = &request->sampling,
+        .sampling = &a->turn->sampling,
         .out_tokens = step->out_tokens + n_slots,
         .out_logprobs = step->out_logprobs + n_slots,
         .n_top = request->logprobs ? request->top_logprobs : 0,
@@ -151,6 +161,8 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
             run_step_end(step, i, TURN_STOPPED, NULL);
         return;
     }
+    if (slot->n_out)
+        run_step_wake(step, turn);
     for (uint32_t k = 0; k < slot->n_out; k++) {
         if (run_turn_token(turn, slot->out_tokens[k], slot->out_logprobs[k], slot->top, slot->n_top,
                            &outcome))

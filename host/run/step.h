@@ -28,6 +28,7 @@ typedef struct run_step {
     int32_t *out_tokens;  /* one for each slot                                   */
     float *out_logprobs;  /* one for each slot                                   */
     struct pawl_top *top; /* RUN_MAX_TOP_LOGPROBS for each slot                  */
+    run_turn *woken;      /* choices that are to be admitted, in order           */
 } run_step;
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
@@ -35,6 +36,8 @@ pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequ
 void run_step_close(run_step *step);
 
 void run_step_add(run_step *step, run_turn *turn, live *entry);
+/* The other choices of a turn wait no longer: its prompt has state now, or will not. */
+void run_step_wake(run_step *step, run_turn *turn);
 /* Ends the i-th active turn; its sequence is kept for later unless it failed. */
 void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why);
 /* Builds the slots, runs the pass, hands out the tokens. */

@@ -67,7 +67,8 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
     *prompt = (run_prompt){0};
     turn->n_tokens = turn->n_prompt = turn->prompt.n_tokens;
     turn->limit = length_limit(turn);
-    request->sampling.penalty_begin = turn->n_prompt;
+    turn->sampling = request->sampling;
+    turn->sampling.penalty_begin = turn->n_prompt;
     turn->tokens = realloc(turn->prompt.tokens, (size_t)(turn->limit + 1) * sizeof *turn->tokens);
     pawl_status status;
     if (!turn->tokens) {

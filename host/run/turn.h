@@ -36,7 +36,10 @@ struct run_turn {
     int32_t *tokens;   /* the timeline: prompt, then what was generated      */
     uint64_t n_tokens; /* of the timeline                                    */
     uint64_t n_prompt;
-    uint64_t limit; /* n_tokens at which the turn ends for its length     */
+    uint64_t limit;         /* n_tokens at which the turn ends for its length     */
+    pawl_sampling sampling; /* the request's, with this turn's seed              */
+    run_turn *next;         /* the next choice of its request, until it is queued too:
+                             * it waits for this one's prompt, which it shares       */
     run_stream *stream;
     run_usage usage;
     int64_t arrived;    /* monotonic ns, like the three below; 0: not yet     */

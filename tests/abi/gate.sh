@@ -3,6 +3,8 @@
 #
 # Usage: gate.sh SOURCE_DIR WORK_DIR
 # Exit status 77 (skipped): abidiff or gcc is missing, or the machine is another.
+#
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 source=$1
 work=$2

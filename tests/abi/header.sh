@@ -3,6 +3,8 @@
 # as C++17, with every compiler that is there.
 #
 # Usage: header.sh SOURCE_DIR
+#
+# SPDX-License-Identifier: Apache-2.0
 set -u
 include=$1/host/include
 failed=0

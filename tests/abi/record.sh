@@ -4,6 +4,8 @@
 # the commit that changes it. After a release a record is never made anew.
 #
 # Usage: tests/abi/record.sh      needs gcc and abidw (abigail-tools)
+#
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -43,6 +43,7 @@ REPORT = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|runtime error
 
 sys.path[:0] = [str(ROOT / "tests" / "e2e" / "clients"), str(ROOT / "examples" / "clients")]
 os.environ.setdefault("MODEL", "replay")
+os.environ.setdefault("XDG_STATE_HOME", str(BUILD / "tests" / "state"))  # the user's is not ours
 
 
 def skip_file(why):

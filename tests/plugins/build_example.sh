@@ -3,6 +3,8 @@
 # tree, and checks the result with the installed binary.
 #
 # Usage: build_example.sh SOURCE_DIR BUILD_DIR CMAKE
+#
+# SPDX-License-Identifier: Apache-2.0
 set -eu
 source=$1
 build=$2

@@ -3,6 +3,8 @@
 # nothing of the same plugin when it tells none.
 #
 # Usage: check_lies.sh PAWL LIAR.so
+#
+# SPDX-License-Identifier: Apache-2.0
 set -u
 pawl=$1
 liar=$2
@@ -45,6 +47,8 @@ exact_config growth.config
 stride growth.slots
 mute errors.missing
 half_open errors.missing
+needs_error errors.silent
+half_budget errors.budget
 any_option errors.option
 leak_file lifecycle.engine
 leak_page lifecycle.sequences
@@ -59,8 +63,21 @@ spoil engine.slot
 mask engine.mask
 limit engine.limit
 cancel engine.cancel
+top_k engine.top_k
+seed engine.seed
+resume engine.resume
+hot_mask engine.hot_mask
+tops engine.tops
+penalties engine.penalties
 state engine.state
 damage engine.damage
+exchange exchange.state
+owner threads.owner
+any threads.any
+cancel threads.cancel
+instances threads.instances
+static_encode threads.encode
+static_chat threads.chat
 crash engine.greedy
 hang engine.greedy
 piece tokenizer.round_trip

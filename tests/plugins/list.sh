@@ -2,11 +2,15 @@
 # `pawl plugin list` names every candidate and why it is or is not used.
 #
 # Usage: list.sh PAWL FOLDER_WITH_TEST_PLUGINS
+#
+# SPDX-License-Identifier: Apache-2.0
 set -u
 pawl=$1
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/good" "$folder/open"
+XDG_STATE_HOME=$folder/state
+export XDG_STATE_HOME
 cp "$2"/*.so "$2"/*.plugin.json "$folder/good/"
 cp "$folder/good/replay.so" "$folder/open/"
 chmod -R go-w "$folder/good"
@@ -38,6 +42,16 @@ expect 'another plugin with the id dev.pawl.test.replay'
 expect 'open can be written by others (mode 777); chmod go-w'
 expect 'absent: No such file'
 expect 'PAWL_PLUGIN_PATH takes absolute folders only'
+# The crash is in quarantine now; released, by id or digest, it is tried again.
+again=$(PAWL_TEST_CRASH=exit "$pawl" plugin list --plugin-dir "$folder/good") || failed=1
+echo "$again" | grep -q 'SIGSEGV.*in quarantine.*pawl plugin release dev.pawl.test.crash' ||
+    { echo "not in quarantine: $again"; failed=1; }
+[ "$("$pawl" plugin release dev.pawl.test.crash)" = "1 released" ] || { echo "not released"; failed=1; }
+"$pawl" plugin release dev.pawl.test.crash 2>/dev/null
+[ $? -eq 1 ] || { echo "releasing nothing does not give 1"; failed=1; }
+"$pawl" plugin list --plugin-dir "$folder/good" >/dev/null
+[ "$("$pawl" plugin release "$(sha256sum "$folder/good/crash.so" | cut -d' ' -f1)")" = "1 released" ] ||
+    { echo "not released by its digest"; failed=1; }
 hang=$(PAWL_TEST_CRASH=exit "$pawl" plugin list --plugin-dir "$folder/good" --json) || failed=1
 echo "$hang" | grep -q 'ended its process with status 3' || { echo "no status 3"; failed=1; }
 "$pawl" plugin list --no-such-option 2>/dev/null

@@ -2,6 +2,8 @@
 """Judges the manifest examples and our own manifests by the JSON Schema.
 
 Usage: manifest_schema.py SOURCE_DIR. Exit status 77: python3-jsonschema is missing.
+
+SPDX-License-Identifier: Apache-2.0
 """
 import glob
 import json

@@ -447,7 +447,7 @@ typedef struct pawl_tokenizer_api {
     /* path: a model file or folder, or a bare vocabulary file. A vocabulary of
      * a kind that this plugin does not know is PAWL_E_UNSUPPORTED. [main] */
     pawl_status (*open)(pawl_bytes path, pawl_tokenizer **tokenizer, pawl_error *error);
-    void (*close)(pawl_tokenizer *tokenizer);
+    void (*close)(pawl_tokenizer *tokenizer); /* [main] */
     void (*info)(const pawl_tokenizer *tokenizer, pawl_tokenizer_info *info); /* [any] */
 
     /* Writes at most `room` tokens and sets *needed to the full count; a second
@@ -501,7 +501,7 @@ typedef struct pawl_chat_api {
      * the model's own chat template, and by "family". PAWL_E_UNSUPPORTED: no
      * dialect of this plugin fits. [main] */
     pawl_status (*open)(pawl_bytes config, pawl_chat **chat, pawl_error *error);
-    void (*close)(pawl_chat *chat);
+    void (*close)(pawl_chat *chat); /* after all its parsers. [main] */
     const char *(*dialect)(const pawl_chat *chat); /* the name chosen. [any] */
 
     /* request: JSON of the shape schemas/chat-request.schema.json. Writes one
@@ -524,7 +524,8 @@ typedef struct pawl_chat_api {
     /* A piece of the reply in whole UTF-8 characters; kind CONTROL: it came as a
      * control token. Every split of the same reply gives the same events once
      * neighbouring deltas are joined. finish() flushes what was held back and
-     * closes what is open. Neither fails because of what the text says. [owner] */
+     * closes what is open; only parser_close() follows it. Neither fails because of
+     * what the text says. [owner] */
     pawl_status (*feed)(pawl_parser *parser, pawl_segment piece, pawl_chat_emit emit, void *arg,
                         pawl_error *error);
     pawl_status (*finish)(pawl_parser *parser, pawl_chat_emit emit, void *arg, pawl_error *error);

@@ -6,6 +6,7 @@
 #include "liar/liar.h"
 
 #include <cjson/cJSON.h>
+#include <unistd.h>
 
 struct pawl_chat {
     int unused;
@@ -48,7 +49,14 @@ static const char *dialect(const pawl_chat *chat)
 static pawl_status render(const pawl_chat *chat, pawl_bytes request, const pawl_sink *to,
                           pawl_error *error)
 {
+    static atomic_int inside;
+    bool other = false;
     (void)chat;
+    if (lie("static_chat")) {
+        other = atomic_fetch_add(&inside, 1) > 0;
+        usleep(1000);
+        atomic_fetch_sub(&inside, 1);
+    }
     cJSON *in = cJSON_ParseWithLength(request.data, request.size);
     const cJSON *message = cJSON_GetObjectItemCaseSensitive(in, "messages");
     const cJSON *content =
@@ -56,7 +64,7 @@ static pawl_status render(const pawl_chat *chat, pawl_bytes request, const pawl_
     cJSON *out = cJSON_CreateObject(), *part = cJSON_CreateObject();
     cJSON_AddItemToArray(cJSON_AddArrayToObject(out, "parts"), part);
     cJSON_AddStringToObject(part, "text", content ? content->valuestring : "");
-    cJSON_AddBoolToObject(part, "special", lie("special"));
+    cJSON_AddBoolToObject(part, "special", lie("special") || other);
     cJSON_AddArrayToObject(out, "stop");
     cJSON_AddBoolToObject(out, "starts_in_reasoning", false);
     char *text = cJSON_PrintUnformatted(out);

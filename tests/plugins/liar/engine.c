@@ -9,8 +9,13 @@
 #include "liar/liar.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
+
+static atomic_int instances; /* engines that are open                 */
+static atomic_int asked;     /* how often capacity() was              */
+static pthread_t opener;     /* the thread that opened an engine last */
 
 static pawl_status inspect(pawl_bytes path, const pawl_sink *json, pawl_error *error)
 {
@@ -30,14 +35,23 @@ static pawl_status open_engine(const pawl_engine_config *config,
         progress = NULL;
     if (lie("exact_config") && config->struct_size != sizeof *config)
         return pawl_fail(error, PAWL_E_ARGUMENT, "another config");
-    pawl_status status = replay_engine.open(&mine, progress, arg, out, lie("mute") ? NULL : error);
-    if (status && lie("half_open"))
+    pawl_status status = PAWL_E_MEMORY;
+    if (lie("half_budget") && config->memory_budget == 1)
+        pawl_fail(error, status, "one byte");
+    else
+        status = replay_engine.open(&mine, progress, arg, out, lie("mute") ? NULL : error);
+    if (status && (lie("half_open") || lie("half_budget")))
         *out = NULL;
+    if (status && lie("needs_error"))
+        error->code = status;
+    opener = pthread_self();
+    instances += status == PAWL_OK;
     return status;
 }
 
 static void close_engine(pawl_engine *engine)
 {
+    instances--;
     replay_engine.close(engine);
 }
 
@@ -45,8 +59,13 @@ static void info(const pawl_engine *engine, pawl_engine_info *out)
 {
     pawl_engine_info full = {.struct_size = sizeof full};
     replay_engine.info(engine, &full);
+    static char format[40];
     if (lie("no_format"))
         full.kv_format = "";
+    if (lie("exchange")) {
+        snprintf(format, sizeof format, "liar %ld", (long)getpid());
+        full.kv_format = format;
+    }
     if (lie("overrun")) {
         full.struct_size = out->struct_size;
         memcpy(out, &full, sizeof full);
@@ -57,6 +76,7 @@ static void info(const pawl_engine *engine, pawl_engine_info *out)
 
 static void capacity(const pawl_engine *engine, uint64_t *total, uint64_t *free_pages)
 {
+    asked++;
     replay_engine.capacity(engine, total, free_pages);
 }
 
@@ -74,25 +94,60 @@ static void sequence_close(pawl_sequence *sequence)
     replay_sequence_close(sequence);
 }
 
+/* Puts the token first among the best, where replay has its own. */
+static void set_token(pawl_slot *slot, int32_t token)
+{
+    int32_t old = slot->out_tokens[0];
+    slot->out_tokens[0] = token;
+    for (uint32_t i = 1; i < slot->n_top; i++)
+        if (slot->top[i].token == token)
+            slot->top[i].token = old;
+    if (slot->n_top)
+        slot->top[0].token = token;
+}
+
 /* Unlike replay's, this answer depends on every token of the timeline. */
 static void mix(const pawl_engine *engine, pawl_slot *slot)
 {
     uint64_t hash = 14695981039346656037u;
+    bool hot = slot->sampling && slot->sampling->temperature > 0;
     for (uint64_t i = 0; i < slot->sequence->length; i++)
         hash = (hash ^ (uint64_t)slot->sequence->tokens[i]) * 1099511628211u;
-    if (slot->n_out && (!slot->allow || lie("mask")))
-        slot->out_tokens[0] = (int32_t)((hash >> 20) % engine->model->n_pieces);
+    if (slot->n_out && (!slot->allow || lie("mask") || (hot && lie("hot_mask"))))
+        set_token(slot, (int32_t)((hash >> 20) % engine->model->n_pieces));
+}
+
+/* Lies that are told of what sampling was asked for. */
+static bool spoils_sampling(const pawl_slot *slot)
+{
+    static int passes;
+    const pawl_sampling *s = slot->sampling;
+    bool hot = s && s->temperature > 0;
+    return (lie("top_k") && hot && s->top_k == 1) || (lie("seed") && hot && ++passes % 5 == 0) ||
+           (lie("resume") && hot && slot->n_tokens > 24);
+}
+
+/* Lies of a plugin that has seen one thread and one engine. */
+static bool spoils_by_thread(void)
+{
+    return (lie("owner") && !pthread_equal(pthread_self(), opener)) ||
+           (lie("any") && atomic_load(&asked)) || (lie("instances") && atomic_load(&instances) > 1);
 }
 
 static void spoil_out(const pawl_engine *engine, pawl_slot *slot, uint64_t n_slots)
 {
     static int passes;
     bool spoil = (lie("random") && ++passes % 5 == 0) || (lie("batch") && n_slots > 2) ||
-                 (lie("split") && slot->n_tokens == 3);
+                 (lie("split") && slot->n_tokens == 3) || spoils_sampling(slot) ||
+                 spoils_by_thread();
     if (slot->status == PAWL_OK)
         mix(engine, slot);
     if (slot->n_out && spoil)
-        slot->out_tokens[0] = (slot->out_tokens[0] + 1) % (int32_t)engine->model->n_pieces;
+        set_token(slot, (slot->out_tokens[0] + 1) % (int32_t)engine->model->n_pieces);
+    if (slot->n_out && lie("penalties") && slot->sampling->repetition_penalty > 1)
+        slot->out_tokens[0] = (int32_t)engine->model->n_pieces;
+    if (slot->n_top > 2 && lie("tops"))
+        slot->top[2].logprob = slot->top[1].logprob + 1;
     if (slot->status == PAWL_E_LIMIT && lie("limit"))
         slot->status = PAWL_E_MEMORY;
 }
@@ -184,7 +239,14 @@ static pawl_status encode(const pawl_tokenizer *tokenizer, const pawl_segment *s
                           uint64_t n_segments, int32_t *tokens, uint64_t room, uint64_t *needed,
                           pawl_error *error)
 {
+    static atomic_int inside;
     pawl_segment all[2];
+    if (lie("static_encode")) { /* as if the work were done in one static buffer */
+        bool other = atomic_fetch_add(&inside, 1) > 0;
+        usleep(1000);
+        atomic_fetch_sub(&inside, 1);
+        n_segments = other ? 1 : n_segments;
+    }
     for (uint64_t i = 0; i < n_segments && i < 2; i++) {
         all[i] = segments[i];
         if (lie("forge"))

@@ -15,9 +15,29 @@
 
 #define LOGPROB (-0.5f)
 
-static bool allowed(const uint32_t *allow, int32_t token)
+static float bias_of(const pawl_sampling *sampling, int32_t token)
 {
-    return !allow || allow[token / 32] >> (token % 32) & 1;
+    for (uint64_t i = 0; sampling && i < sampling->n_bias; i++)
+        if (sampling->bias_ids[i] == token)
+            return sampling->bias[i];
+    return 0;
+}
+
+/* By the mask and by the bias, of which -100 forbids a token. */
+static bool allowed(const pawl_slot *slot, int32_t token)
+{
+    bool masked = slot->allow && !(slot->allow[token / 32] >> (token % 32) & 1);
+    return !masked && bias_of(slot->sampling, token) > -100;
+}
+
+/* The script's token, or the first one that a bias of 100 demands. */
+static int32_t wanted(const pawl_slot *slot, int32_t token)
+{
+    const pawl_sampling *sampling = slot->sampling;
+    for (uint64_t i = 0; sampling && i < sampling->n_bias; i++)
+        if (sampling->bias[i] >= 100)
+            return sampling->bias_ids[i];
+    return token;
 }
 
 static pawl_status check_slot(const pawl_engine *engine, const pawl_slot *slot)
@@ -106,9 +126,10 @@ static pawl_status sample(const replay_model *model, pawl_slot *slot)
     int32_t token = replay_next(model, sequence->tokens, sequence->length, &reply, &index);
     if (reply->fail_at && index + 1 == reply->fail_at)
         return reply->fail_status;
-    if (!allowed(slot->allow, token)) {
+    token = wanted(slot, token);
+    if (!allowed(slot, token)) {
         token = 0;
-        while ((size_t)token < model->n_pieces && !allowed(slot->allow, token))
+        while ((size_t)token < model->n_pieces && !allowed(slot, token))
             token++;
         if ((size_t)token == model->n_pieces)
             return PAWL_E_ARGUMENT;

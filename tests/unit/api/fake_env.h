@@ -1,7 +1,7 @@
 /*
  * fake_env.h - a parse_env without a runtime, for the tests of host/api.
  *
- * There is one model, "tiny", and a small store:
+ * There is one model, "tiny", whose tokens are bytes, and a small store:
  *
  *   resp_root    completed; asked "First", called get_time as call_known, item fc_root
  *   resp_child   completed; its parent is resp_root, known by id alone
@@ -83,9 +83,36 @@ static inline bool fake_has_call(void *context, run_record *from, const char *ca
            (strcmp(from->id, "resp_root") == 0 || strcmp(from->id, "resp_child") == 0);
 }
 
+static inline pawl_bytes fake_piece(const pawl_tokenizer *tokenizer, int32_t token)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    (void)tokenizer;
+    return (pawl_bytes){token >= 'a' && token <= 'z' ? letters + token - 'a' : "?", 1};
+}
+
+static inline pawl_status fake_encode(const pawl_tokenizer *tokenizer, const pawl_segment *segments,
+                                      uint64_t n_segments, int32_t *tokens, uint64_t room,
+                                      uint64_t *needed, pawl_error *error)
+{
+    (void)tokenizer;
+    (void)error;
+    *needed = 0;
+    for (uint64_t i = 0; i < n_segments; i++)
+        for (uint64_t k = 0; k < segments[i].text.size; k++, ++*needed)
+            if (*needed < room)
+                tokens[*needed] = (unsigned char)segments[i].text.data[k];
+    return PAWL_OK;
+}
+
 static inline parse_env fake_env(fake_world *world)
 {
+    static const pawl_tokenizer_api tokenizer = {
+        .struct_size = sizeof tokenizer, .encode = fake_encode, .piece = fake_piece};
     memset(world, 0, sizeof *world);
+    world->model.tokenizer_api = &tokenizer;
+    world->model.vocabulary.vocab_size = 256;
+    world->model.vocabulary.bos = -1;
+    world->model.info.context_limit = 100;
     return (parse_env){.clock = clock_system(),
                        .context = world,
                        .find_model = fake_model,

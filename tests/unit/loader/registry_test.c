@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "loader/library.h"
+#include "loader/quarantine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +29,7 @@
 
 typedef struct fixture {
     char folder[64];
+    char state[80]; /* XDG_STATE_HOME */
     registry *plugins;
 } fixture;
 
@@ -57,6 +59,8 @@ static int set_up(void **state)
     fixture *f = calloc(1, sizeof *f);
     snprintf(f->folder, sizeof f->folder, "/tmp/registry-test-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
+    snprintf(f->state, sizeof f->state, "%s/state", f->folder);
+    setenv("XDG_STATE_HOME", f->state, 1);
     log_set_level(PAWL_LOG_ERROR + 1);
     unsetenv("PAWL_TEST_CRASH");
     unsetenv("PAWL_TEST_LIE");
@@ -232,6 +236,13 @@ static void refuses_what_is_no_plugin(void **state)
     free(path);
 }
 
+static void release(size_t expected)
+{
+    size_t count = 99;
+    assert_int_equal(quarantine_release("dev.pawl.test.crash", &count, NULL), PAWL_OK);
+    assert_int_equal(count, expected);
+}
+
 static void survives_crash_and_exit(void **state)
 {
     fixture *f = *state;
@@ -239,11 +250,58 @@ static void survives_crash_and_exit(void **state)
     copy(f, "crash.plugin.json", "crash.plugin.json");
     refused(f, "SIGSEGV");
     assert_int_equal(registry_at(f->plugins, 1)->state, REGISTRY_USABLE);
+    release(1);
     setenv("PAWL_TEST_CRASH", "abort", 1);
     refused(f, "SIGABRT");
+    release(1);
     setenv("PAWL_TEST_CRASH", "exit", 1);
     refused(f, "status 3");
-    unsetenv("PAWL_TEST_CRASH");
+    release(0);
+}
+
+static void what_died_is_not_probed_again(void **state)
+{
+    fixture *f = *state;
+    char reason[600];
+    copy(f, "crash.so", "crash.so");
+    copy(f, "crash.plugin.json", "crash.plugin.json");
+    refused(f, "SIGSEGV");
+    assert_null(strstr(registry_at(f->plugins, 0)->reason, "quarantine"));
+    setenv("PAWL_TEST_CRASH", "exit", 1); /* were it probed, the reason would be another */
+    refused(f, "SIGSEGV");
+    refused(f, "quarantine");
+    snprintf(reason, sizeof reason, "%s", registry_at(f->plugins, 0)->reason);
+    assert_non_null(strstr(reason, "`pawl plugin release dev.pawl.test.crash`"));
+    assert_int_equal(registry_at(f->plugins, 1)->state, REGISTRY_USABLE);
+    release(1);
+    refused(f, "status 3");
+}
+
+static void a_changed_file_gets_a_new_chance(void **state)
+{
+    fixture *f = *state;
+    copy(f, "crash.so", "crash.so");
+    copy(f, "crash.plugin.json", "crash.plugin.json");
+    refused(f, "SIGSEGV");
+    char *path = file_join(f->folder, "crash.so");
+    FILE *file = fopen(path, "ab"); /* what lies behind the ELF file is not looked at */
+    assert_non_null(file);
+    fputc('\n', file);
+    fclose(file);
+    free(path);
+    setenv("PAWL_TEST_CRASH", "exit", 1);
+    refused(f, "status 3");
+}
+
+static void without_a_state_folder_all_are_probed(void **state)
+{
+    fixture *f = *state;
+    copy(f, "crash.so", "crash.so");
+    copy(f, "crash.plugin.json", "crash.plugin.json");
+    write_text(f->state, "", 0); /* a file: no folder can be made there, even by root */
+    refused(f, "SIGSEGV");
+    setenv("PAWL_TEST_CRASH", "exit", 1);
+    refused(f, "status 3");
 }
 
 static void first_of_two_ids_wins(void **state)
@@ -277,6 +335,9 @@ int main(void)
         TEST(digest_is_compared),
         TEST(refuses_what_is_no_plugin),
         TEST(survives_crash_and_exit),
+        TEST(what_died_is_not_probed_again),
+        TEST(a_changed_file_gets_a_new_chance),
+        TEST(without_a_state_folder_all_are_probed),
         TEST(first_of_two_ids_wins),
         TEST(a_liar_is_refused),
     };

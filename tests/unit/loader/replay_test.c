@@ -40,6 +40,7 @@ static int set_up(void **state)
     pawl_error error = {.struct_size = sizeof error};
     const void *table;
     f = (fixture){0};
+    setenv("XDG_STATE_HOME", PAWL_BUILD_DIR "/tests/state", 0); /* the user's is not ours */
     assert_int_equal(registry_open(&config, &f.plugins, &error), PAWL_OK);
     for (size_t n = 0; registry_use(f.plugins, PAWL_TOKENIZER, n, &table, NULL, &error) == 0; n++) {
         snprintf(f.path, sizeof f.path, "/tmp/replay-test-%d.replay.json", (int)getpid());

@@ -231,6 +231,91 @@ static void test_truncation_drops_whole_turns(void **state)
     expect(&b, request, "[system]be<|end|>[user]third<|end|>[assistant]", 0);
 }
 
+/* Two messages of the assistant that a client sent stay two. */
+static void test_turns_stay_apart(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    expect(&b,
+           ask(&b,
+               "[" USER("hi") "," ASSISTANT("a") ",{\"type\":\"message\",\"role\":\"assistant\","
+                                                 "\"content\":\"b\",\"begins_turn\":true}]",
+               NULL),
+           "[user]hi<|end|>[assistant]a<|end|>[assistant]b<|end|>[assistant]", 0);
+}
+
+static run_request *ask_raw(bench *b, const char *text)
+{
+    run_request *request = run_request_new(clock_system());
+    request->model = &b->model;
+    request->raw_text = strdup(text);
+    return request;
+}
+
+/* A raw prompt needs no dialect and is not rendered; control tokens on request only. */
+static void test_raw_prompt(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    b.model.chat = NULL;
+    run_prompt prompt;
+    run_request *request = ask_raw(&b, "a<|end|>");
+    assert_true(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(prompt.n_tokens, 8);
+    assert_null(prompt.chat_request);
+    assert_int_equal(prompt.stop_tokens[0], FAKE_END);
+    run_prompt_clear(&prompt);
+    request->raw_control = true;
+    assert_true(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(prompt.n_tokens, 2);
+    assert_int_equal(prompt.tokens[1], FAKE_END);
+    run_prompt copy;
+    assert_int_equal(run_prompt_copy(&prompt, &copy, NULL), PAWL_OK);
+    assert_memory_equal(copy.tokens, prompt.tokens, 2 * sizeof *copy.tokens);
+    run_prompt_clear(&copy);
+    run_prompt_clear(&prompt);
+    run_request_free(request);
+}
+
+static void test_raw_bos(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    b.model.vocabulary.bos = 'B';
+    b.model.vocabulary.add_bos = 1;
+    expect(&b, ask_raw(&b, "abc"), "Babc", 0);
+    run_request *request = ask_raw(&b, "");
+    free(request->raw_text);
+    request->raw_text = NULL;
+    request->raw_tokens = calloc(2, sizeof *request->raw_tokens);
+    request->raw_tokens[0] = 'x';
+    request->n_raw_tokens = 1;
+    expect(&b, request, "x", 0); /* ids are taken as they are */
+}
+
+static void test_raw_refusals(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    b.model.info.context_limit = 10;
+    run_prompt prompt;
+    run_request *request = ask_raw(&b, "ten letters");
+    assert_false(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(b.refusal.reason, RUN_REFUSED_TOO_LONG);
+    assert_true(run_prompt_measure(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(prompt.n_tokens, 11);
+    run_prompt_clear(&prompt);
+    run_request_free(request);
+    request = ask_raw(&b, "");
+    assert_false(run_prompt_build(NULL, request, &prompt, &b.refusal));
+    assert_int_equal(b.refusal.reason, RUN_REFUSED_INPUT);
+    run_request_free(request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +327,10 @@ int main(void)
         cmocka_unit_test(test_assistant_items_join),
         cmocka_unit_test(test_too_long_names_both_numbers),
         cmocka_unit_test(test_truncation_drops_whole_turns),
+        cmocka_unit_test(test_turns_stay_apart),
+        cmocka_unit_test(test_raw_prompt),
+        cmocka_unit_test(test_raw_bos),
+        cmocka_unit_test(test_raw_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
