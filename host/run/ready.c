@@ -67,9 +67,11 @@ static run_request *make_request(const base_clock *clock, run_model *model)
     request->probe = true;
     request->max_tokens = 1;
     request->sampling.temperature = 0;
+    if (!model->chat) /* it serves plain completions only */
+        request->raw_text = strdup("Hi");
     request->items = cJSON_Parse("[{\"type\":\"message\",\"id\":\"msg_ready\",\"role\":\"user\","
                                  "\"content\":[{\"type\":\"input_text\",\"text\":\"Hi\"}]}]");
-    if (request->items)
+    if (request->items && (model->chat || request->raw_text))
         return request;
     run_request_free(request);
     return NULL;
@@ -85,11 +87,6 @@ static void try(run_runtime *runtime, run_model *model)
         atomic_exchange(&model->health->trying, true))
         return;
     atomic_store(&model->health->next, now + RETRY_NS);
-    if (!model->chat) { /* it answers no chat request, so that there is no way to go */
-        move_to(model, RUN_READY);
-        atomic_store(&model->health->trying, false);
-        return;
-    }
     run_turn *turn = NULL;
     run_refusal refusal = {.message = "no memory for a request"};
     run_request *request = make_request(clock, model);

@@ -78,6 +78,16 @@ def a_model_that_fails_is_tried_again():
 
 
 @case
+def a_model_without_a_dialect_is_tried_too():
+    model = {"chat_template": "{{ unheard of }}", "replies": [{"text": "Yes."}]}
+    with Server({"replay": model}) as server:
+        until("it never got ready", lambda: server.http("GET", "/readyz").status == 200)
+        need("no chat dialect" in server.log(), "it has a dialect after all")
+    with Server({"replay": {**model, "fail_submit": 1}}) as server:
+        equal(server.http("GET", "/readyz").status, 503, "/readyz after a failed probe")
+
+
+@case
 def a_lost_device_is_not_ready_again():
     with Server({"replay": SCRIPT}) as server:
         equal(server.http("GET", "/readyz").status, 200, "/readyz before")
