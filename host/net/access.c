@@ -9,9 +9,8 @@
 
 #include <string.h>
 
-static void collect(void *arg)
+void access_collect(const net_server *server)
 {
-    net_server *server = arg;
     size_t queued = 0;
     for (const conn *c = server->conns; c; c = c->next)
         queued += c->out.bytes;
@@ -51,7 +50,6 @@ void access_open(net_server *server, metrics *all)
                                       .jobs = metrics_single(all, &jobs),
                                       .queued = metrics_single(all, &queued),
                                       .slow = metrics_single(all, &slow)};
-    metrics_on_write(all, collect, server);
 }
 
 int64_t access_now(const net_server *server)

@@ -31,6 +31,9 @@ typedef struct access_entry {
 /* Finds the series; all may be NULL. */
 void access_open(net_server *server, metrics *all);
 void access_write(const net_server *server, const access_entry *entry);
+/* Sets the gauges, for whoever is about to ask for the metrics: those are written on the
+ * worker, and connections are the loop's. */
+void access_collect(const net_server *server);
 int64_t access_now(const net_server *server); /* for began */
 
 #endif /* NET_ACCESS_H */

@@ -255,6 +255,8 @@ static void run(http_conn *h)
     }
     http_exchange *x = calloc(1, sizeof *x);
     lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
+    if (http_head_is_metrics(&h->head))
+        access_collect(c->server);
     if (!x) {
         refuse(h, 500, "server_error", "There is no memory left.");
         return;

@@ -180,9 +180,14 @@ bool http_head_is_live(const http_head *head)
     return get && is_path(head, "/livez");
 }
 
+bool http_head_is_metrics(const http_head *head)
+{
+    return is_path(head, "/metrics");
+}
+
 bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal)
 {
-    if (!c->server->draining || http_head_is_live(head) || is_path(head, "/metrics"))
+    if (!c->server->draining || http_head_is_live(head) || http_head_is_metrics(head))
         return true;
     http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
     refusal->retry_after = DRAIN_RETRY_S;

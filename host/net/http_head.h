@@ -50,6 +50,8 @@ bool http_head_admit(conn *c, const http_head *head, http_refusal *refusal);
 bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal);
 /* Whether it asks for /livez, which the loop answers itself. */
 bool http_head_is_live(const http_head *head);
+/* Whether it asks for /metrics. */
+bool http_head_is_metrics(const http_head *head);
 /* The client's own X-Request-Id, if it is a plain one. False: there is none. */
 bool http_head_request_id(conn *c, char id[CLOCK_ID_SIZE]);
 /* Whether the head is a WebSocket handshake that can be granted; otherwise *why (static)

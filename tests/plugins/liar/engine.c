@@ -155,8 +155,9 @@ static void spoil_out(const pawl_engine *engine, pawl_slot *slot, uint64_t n_slo
 static pawl_status submit(pawl_engine *engine, pawl_slot *slots, uint64_t stride, uint64_t n_slots,
                           uint64_t *ticket, pawl_error *error)
 {
-    static bool was_cancelled;
-    was_cancelled = was_cancelled || atomic_load(&engine->cancelled);
+    static atomic_bool was_cancelled;
+    if (atomic_load(&engine->cancelled))
+        was_cancelled = true;
     if (lie("crash")) {
         signal(SIGSEGV, SIG_DFL); /* a sanitizer would explain it and exit */
         raise(SIGSEGV);

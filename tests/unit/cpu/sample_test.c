@@ -113,7 +113,7 @@ static void test_cuts(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t seen[VOCAB] = {0};
         uint32_t distinct = 0;
-        for (uint64_t n = 0; n < 30000; n++)
+        for (uint64_t n = 0; n < 8000; n++)
             seen[draw(&b, &cases[i].s, NULL, NULL, n)] = 1;
         for (uint32_t k = 0; k < VOCAB; k++) {
             distinct += seen[order[k]];
