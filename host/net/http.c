@@ -238,25 +238,31 @@ static int body_completed(http_conn *h)
     return ++h->restless > RESTLESS ? -1 : 0;
 }
 
+/* What the loop knows by itself. False: it is for the worker. */
+static bool answer_here(http_conn *h)
+{
+    http_refusal late;
+    if (http_head_is_live(&h->head)) {
+        http_reply_static(h, "{\"status\":\"ok\"}");
+        return true;
+    }
+    if (!http_head_in_time(&h->base, &h->head, &late)) {
+        http_reply_refusal(h, &late);
+        return true;
+    }
+    if (http_head_is_metrics(&h->head))
+        access_collect(h->base.server);
+    return false;
+}
+
 /* Gives the request to the worker. */
 static void run(http_conn *h)
 {
     conn *c = &h->base;
-    if (http_head_is_live(&h->head)) {
-        lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
-        http_reply_static(h, "{\"status\":\"ok\"}");
-        return;
-    }
-    http_refusal late;
-    if (!http_head_in_time(c, &h->head, &late)) {
-        lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
-        http_reply_refusal(h, &late);
-        return;
-    }
-    http_exchange *x = calloc(1, sizeof *x);
     lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
-    if (http_head_is_metrics(&h->head))
-        access_collect(c->server);
+    if (answer_here(h))
+        return;
+    http_exchange *x = calloc(1, sizeof *x);
     if (!x) {
         refuse(h, 500, "server_error", "There is no memory left.");
         return;
