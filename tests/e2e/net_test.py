@@ -7,13 +7,14 @@ import http.client
 import json
 import os
 import random
+import resource
 import socket
 import struct
 import threading
 import time
 
 from common import (
-    BINARY, CLOSE, PING, PONG, SLOWNESS, TEXT, Server, WebSocketError, ask, case, check_error, check_stream, equal, need,
+    BINARY, CLOSE, PING, PONG, SLOWNESS, TEXT, Server, Skip, WebSocketError, ask, case, check_error, check_stream, equal, need,
     one_of, receive, run_against, send)
 
 MIB = 1 << 20
@@ -445,8 +446,17 @@ def many_idle_connections():
     alive()
 
 
+def allow_open_files(n):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < n:
+        raise Skip(f"it takes {n} open files, and this user may have {hard}")
+    if soft != resource.RLIM_INFINITY and soft < n:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n, hard))
+
+
 @case
 def more_connections_than_there_may_be():
+    allow_open_files(1300)
     held, refused = [], 0
     for _ in range(1120):
         try:
