@@ -1,8 +1,9 @@
 /*
- * host/cmd_serve.c - `pawl serve`: options to a running server, until a signal.
+ * host/cmd_serve.c - `pawl serve`: settings to a running server, until a signal.
  *
  * [main] is the thread that opens everything and then runs net's loop. SIGTERM and
- * SIGINT end the loop; whatever runs then is cancelled and stored as such.
+ * SIGINT end the loop in order: net drains, what then still runs is cancelled and
+ * stored as such.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,58 +11,15 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "net/server.h"
-#include "open_models.h"
-#include "serve_network.h"
+#include "run/ready.h"
+#include "serve_options.h"
 #include "store/sqlite_store.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct options {
-    open_models served;
-    serve_network network;
-    const char *listen;
-    const char *data; /* NULL: the default folder */
-    bool verbose;
-} options;
-
-static const struct argp_option option_table[] = {
-    {"listen", 'l', "HOST:PORT", 0,
-     "Address to listen on (127.0.0.1:8080; port 0: any free one); others than loopback need a "
-     "key",
-     0},
-    {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
-    {"verbose", 'v', NULL, 0, "Log debug lines too", 0},
-    {0},
-};
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    options *o = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &o->served;
-        state->child_inputs[1] = &o->network;
-        return 0;
-    case 'l':
-        o->listen = arg;
-        return 0;
-    case 'd':
-        o->data = arg;
-        return 0;
-    case 'v':
-        o->verbose = true;
-        return 0;
-    case ARGP_KEY_END:
-        if (o->served.n_models == 0)
-            argp_error(state, "no model; give --model PATH");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* $XDG_DATA_HOME/pawl or ~/.local/share/pawl, to be free()d. */
 static char *default_data_folder(void)
@@ -72,15 +30,88 @@ static char *default_data_folder(void)
     return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
 }
 
-static pawl_status open_store(const options *o, store **out, pawl_error *error)
+static pawl_status open_store(const config *c, metrics *all, store **out, pawl_error *error)
 {
-    char *fallback = o->data ? NULL : default_data_folder();
-    const char *folder = o->data ? o->data : fallback;
+    const char *given = config_text(c, CONFIG_DATA);
+    char *fallback = given ? NULL : default_data_folder();
+    const char *folder = given ? given : fallback;
     pawl_status status = folder
-                             ? sqlite_store_open(folder, out, error)
+                             ? sqlite_store_open_measured(folder, all, out, error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
     free(fallback);
     return status;
+}
+
+/* The items of a list; how many there are. */
+static size_t get_items(const config *c, enum config_id id, const char *items[CONFIG_MAX_ITEMS])
+{
+    size_t n = config_item_count(c, id);
+    for (size_t i = 0; i < n; i++)
+        items[i] = config_item(c, id, i);
+    return n;
+}
+
+static void fill_models(const config *c, run_model_config *models)
+{
+    for (size_t i = 0; i < config_model_count(c); i++)
+        models[i] = (run_model_config){
+            .name = config_model_text(c, i, CONFIG_NAME),
+            .path = config_model_text(c, i, CONFIG_PATH),
+            .engine_id = config_model_text(c, i, CONFIG_ENGINE),
+            .dialect = config_model_text(c, i, CONFIG_DIALECT),
+            .options = config_model_text(c, i, CONFIG_OPTIONS),
+            .threads = (uint32_t)config_model_number(c, i, CONFIG_THREADS),
+            .max_context = config_model_number(c, i, CONFIG_CONTEXT),
+            .memory_budget = config_model_number(c, i, CONFIG_KV_MB) << 20,
+            .max_sequences = (uint32_t)config_model_number(c, i, CONFIG_SEQUENCES)};
+}
+
+static pawl_status open_runtime(const config *c, registry *plugins, metrics *all,
+                                run_runtime **runtime, pawl_error *error)
+{
+    run_model_config models[CONFIG_MAX_MODELS];
+    store *kept = NULL;
+    pawl_status status = open_store(c, all, &kept, error);
+    if (status)
+        return status;
+    fill_models(c, models);
+    run_config run = {.plugins = plugins,
+                      .models = models,
+                      .n_models = config_model_count(c),
+                      .store = kept,
+                      .clock = clock_system(),
+                      .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
+                      .metrics = all};
+    return run_open(&run, runtime, error);
+}
+
+static pawl_status open_server(const config *c, run_runtime *runtime, metrics *all,
+                               net_server **server, pawl_error *error)
+{
+    const char *hosts[CONFIG_MAX_ITEMS], *origins[CONFIG_MAX_ITEMS];
+    uint32_t lifetime = (uint32_t)config_number(c, CONFIG_SOCKET_SECONDS);
+    net_config net = {.listen = config_text(c, CONFIG_LISTEN),
+                      .runtime = runtime,
+                      .max_body = (size_t)config_number(c, CONFIG_MAX_BODY_MB) << 20,
+                      .max_connections = (uint32_t)config_number(c, CONFIG_MAX_CONNECTIONS),
+                      .socket_lifetime = lifetime ? lifetime : NET_FOREVER,
+                      .idle_timeout = (uint32_t)config_number(c, CONFIG_IDLE_SECONDS),
+                      .header_timeout = (uint32_t)config_number(c, CONFIG_HEADER_SECONDS),
+                      .body_timeout = (uint32_t)config_number(c, CONFIG_BODY_SECONDS),
+                      .write_timeout = (uint32_t)config_number(c, CONFIG_WRITE_SECONDS),
+                      .max_per_address = (uint32_t)config_number(c, CONFIG_MAX_PER_ADDRESS),
+                      .drain = (uint32_t)config_number(c, CONFIG_DRAIN_SECONDS),
+                      .log_access = config_switch(c, CONFIG_LOG_ACCESS),
+                      .metrics = all,
+                      .key_file = config_text(c, CONFIG_API_KEYS_FILE),
+                      .key = config_text(c, CONFIG_API_KEY),
+                      .hosts = hosts,
+                      .n_hosts = get_items(c, CONFIG_ALLOW_HOSTS, hosts),
+                      .origins = origins,
+                      .n_origins = get_items(c, CONFIG_ALLOW_ORIGINS, origins),
+                      .tls_cert = config_text(c, CONFIG_TLS_CERT),
+                      .tls_key = config_text(c, CONFIG_TLS_KEY)};
+    return net_open(&net, server, error);
 }
 
 /* The signal handler's one way to the loop; set before the handlers are. */
@@ -100,24 +131,18 @@ static void handle_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-static pawl_status serve(options *o, pawl_error *error)
+static pawl_status serve(const config *c, registry *plugins, metrics *all, pawl_error *error)
 {
-    store *kept = NULL;
-    registry *plugins = NULL;
     run_runtime *runtime = NULL;
     net_server *server = NULL;
-    pawl_status status = open_store(o, &kept, error);
-    if (!status)
-        status = open_models_open(&o->served, kept, &plugins, &runtime, error);
+    pawl_status status = open_runtime(c, plugins, all, &runtime, error);
     if (status)
         return status;
-    net_config config = o->network.config;
-    config.listen = o->listen;
-    config.runtime = runtime;
-    status = net_open(&config, &server, error);
+    status = open_server(c, runtime, all, &server, error);
     if (!status) {
         serving = server;
         handle_signals();
+        run_warm_up(runtime);
         /* The line that scripts wait for; the port is the real one, also for port 0. */
         printf("listening on %s/v1\n", net_shown_address(server));
         fflush(stdout);
@@ -128,30 +153,67 @@ static pawl_status serve(options *o, pawl_error *error)
     }
     run_close(runtime); /* every END comes before this returns */
     net_close(server);
-    registry_close(plugins);
     return status;
+}
+
+static void set_up_log(const config *c)
+{
+    const char *level = config_text(c, CONFIG_LOG_LEVEL);
+    for (int32_t i = PAWL_LOG_DEBUG; i <= PAWL_LOG_ERROR; i++)
+        if (strcmp(level, log_level_name(i)) == 0)
+            log_set_level(i);
+    log_set_limit((uint32_t)config_number(c, CONFIG_LOG_LIMIT));
+}
+
+static int run_server(const config *c)
+{
+    const char *folders[CONFIG_MAX_ITEMS];
+    registry *plugins = NULL;
+    pawl_error error = {.struct_size = sizeof error};
+    registry_config search = {.folders = folders,
+                              .n_folders = get_items(c, CONFIG_PLUGIN_DIRS, folders),
+                              .metrics = metrics_open()};
+    set_up_log(c);
+    metrics_add_process(search.metrics, PAWL_VERSION);
+    pawl_status status = registry_open(&search, &plugins, &error);
+    if (!status)
+        status = serve(c, plugins, search.metrics, &error);
+    registry_close(plugins);
+    metrics_close(search.metrics);
+    if (status)
+        fprintf(stderr, "pawl serve: %s\n", error.message);
+    return status ? 1 : 0;
+}
+
+static void print_config(const config *c)
+{
+    buf text;
+    buf_init(&text, 4u << 20);
+    config_print(c, &text);
+    fputs(buf_text(&text), stdout);
+    buf_clear(&text);
 }
 
 int cmd_serve(int argc, char **argv)
 {
-    static const struct argp_child children[] = {
-        {.argp = &open_models_argp}, {&serve_network_argp, 0, "Network:", 0}, {0}};
-    static const struct argp parser = {
-        .options = option_table,
-        .parser = parse_option,
-        .children = children,
-        .doc = "Serve models over WebSocket and HTTP (OpenAI's Responses, Chat Completions and "
-               "Completions).\v"
-               "On start it prints one line, `listening on http://HOST:PORT/v1`; the log goes to "
-               "standard error as JSON lines. SIGTERM and SIGINT end it.",
-    };
-    options o = {.listen = "127.0.0.1:8080"};
-    pawl_error error = {.struct_size = sizeof error};
-    argp_parse(&parser, argc, argv, 0, NULL, &o);
-    log_set_level(o.verbose ? PAWL_LOG_DEBUG : PAWL_LOG_INFO);
-    pawl_status status = serve(&o, &error);
-    open_models_clear(&o.served);
-    if (status)
-        fprintf(stderr, "pawl serve: %s\n", error.message);
-    return status ? 1 : 0;
+    serve_options options;
+    if (!serve_options_read(argc, argv, &options)) {
+        fprintf(stderr, "pawl serve: no memory for the configuration\n");
+        return 1;
+    }
+    int status;
+    size_t n_errors = config_error_count(options.config);
+    if (options.print)
+        print_config(options.config);
+    if (n_errors) {
+        fputs(config_errors(options.config), stderr);
+        fprintf(stderr, "pawl serve: %zu error%s in the settings; see --help\n", n_errors,
+                n_errors > 1 ? "s" : "");
+        bool failed = config_absent_count(options.config) == n_errors; /* not called wrongly */
+        status = options.check || options.print || failed ? 1 : 2;
+    } else {
+        status = options.check || options.print ? 0 : run_server(options.config);
+    }
+    config_close(options.config);
+    return status;
 }

@@ -107,14 +107,14 @@ static pawl_status store_key_list(store *table, store_key **list, size_t *n, paw
 
 /* ---------------------------------------------------------------- opening --- */
 
-static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *error)
+static pawl_status open_parts(sqlite_store *s, const char *folder, metrics *all, pawl_error *error)
 {
     char *path = file_join(folder, "pawl.db");
     if (!path)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to open %s", folder);
     pawl_status status = folder_own_file(path, error);
     if (!status)
-        status = writer_open(path, &s->keys, &s->writer, error);
+        status = writer_open(path, &s->keys, all, &s->writer, error);
     if (!status) {
         status = readers_open(&s->readers, path, error);
         if (status) {
@@ -127,6 +127,12 @@ static pawl_status open_parts(sqlite_store *s, const char *folder, pawl_error *e
 }
 
 pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error)
+{
+    return sqlite_store_open_measured(folder, NULL, out, error);
+}
+
+pawl_status sqlite_store_open_measured(const char *folder, metrics *all, store **out,
+                                       pawl_error *error)
 {
     sqlite_store *s = calloc(1, sizeof *s);
     if (!s)
@@ -147,7 +153,7 @@ pawl_status sqlite_store_open(const char *folder, store **out, pawl_error *error
                        .key_list = store_key_list};
     status = keys_open(&s->keys, error);
     if (!status) {
-        status = open_parts(s, folder, error);
+        status = open_parts(s, folder, all, error);
         if (status)
             keys_close(&s->keys);
     }

@@ -32,7 +32,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/queue.h"
 #include "store/record.h"
@@ -61,6 +63,15 @@ typedef struct operation {
     pawl_error error;           /* and why, if it failed            */
 } operation;
 
+/* What is measured; NULL each where nothing is. */
+typedef struct measures {
+    metric *written; /* operations by how they ended */
+    metric *failed;
+    metric *commit_time; /* of a group, with its flush */
+    metric *queued;      /* on asking, like the next   */
+    metric *log_bytes;
+} measures;
+
 struct writer {
     char *path;                 /* of the database                                */
     queue *queue;               /* of operation *                                 */
@@ -74,7 +85,45 @@ struct writer {
     bool failing;               /* [store] the last group met an error: said once */
     int log_pages;              /* [store] in the log after the last commit       */
     bool log_copied;            /* [store] all of them are in the database too    */
+    measures measures;
 };
+
+/* ------------------------------------------------------------- measures --- */
+
+static void collect(void *context)
+{
+    const writer *w = context;
+    struct stat log = {0};
+    char *path = NULL;
+    metric_set(w->measures.queued, (double)queue_size(w->queue));
+    if (asprintf(&path, "%s-wal", w->path) < 0)
+        return;
+    if (stat(path, &log))
+        log.st_size = 0;
+    metric_set(w->measures.log_bytes, (double)log.st_size);
+    free(path);
+}
+
+static void open_measures(writer *w, metrics *all)
+{
+    static const metric_spec writes = {
+        METRIC_COUNTER, "pawl_store_writes_total", "Writes by how they ended.", {"outcome"}, NULL};
+    static const metric_spec commits = {METRIC_HISTOGRAM,
+                                        "pawl_store_commit_seconds",
+                                        "Time of a transaction, until it is on the disk.",
+                                        {0},
+                                        &metric_seconds};
+    static const metric_spec queued = {
+        METRIC_GAUGE, "pawl_store_write_queue", "Writes that wait.", {0}, NULL};
+    static const metric_spec log = {
+        METRIC_GAUGE, "pawl_store_wal_bytes", "Size of the write-ahead log.", {0}, NULL};
+    w->measures.written = metric_with(metrics_family(all, &writes), "written", NULL);
+    w->measures.failed = metric_with(metrics_family(all, &writes), "failed", NULL);
+    w->measures.commit_time = metrics_single(all, &commits);
+    w->measures.queued = metrics_single(all, &queued);
+    w->measures.log_bytes = metrics_single(all, &log);
+    metrics_on_write(all, collect, w);
+}
 
 /* ----------------------------------------------------------- connection --- */
 
@@ -239,7 +288,11 @@ static void report(writer *w, const operation *failed)
 /* Brings every operation of the group to its status. */
 static void run_group(writer *w, operation **group, size_t n)
 {
+    const base_clock *clock = clock_system();
+    int64_t begin = clock->monotonic_ns(clock->context);
     enum outcome outcome = transact(w, group, n);
+    metric_observe(w->measures.commit_time,
+                   (double)(clock->monotonic_ns(clock->context) - begin) / 1e9);
     const operation *failed = NULL;
     bool device = false;
     for (size_t i = 0; i < n && outcome != FINISHED; i++) {
@@ -259,6 +312,7 @@ static void run_group(writer *w, operation **group, size_t n)
 
 static void finish(writer *w, operation *op)
 {
+    metric_add(op->status ? w->measures.failed : w->measures.written, 1);
     if (op->status == PAWL_OK && op->kind == KEY_ADD)
         keys_learn(w->keys, &op->key);
     else if (op->status == PAWL_OK && op->kind == KEY_MARK)
@@ -327,7 +381,8 @@ static void release(writer *w)
     free(w);
 }
 
-pawl_status writer_open(const char *path, keys *known, writer **out, pawl_error *error)
+pawl_status writer_open(const char *path, keys *known, metrics *all, writer **out,
+                        pawl_error *error)
 {
     writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -345,8 +400,10 @@ pawl_status writer_open(const char *path, keys *known, writer **out, pawl_error 
     if (!status) {
         empty_log(w); /* what a process that was killed has left */
         status = keys_load(known, w->db, error);
-        if (!status)
+        if (!status) {
+            open_measures(w, all);
             status = start_thread(w, error);
+        }
         if (status)
             disconnect(w);
     }

@@ -6,6 +6,7 @@
 #ifndef STORE_WRITER_H
 #define STORE_WRITER_H
 
+#include "base/metrics.h"
 #include "store/keys.h"
 
 /* Refused with PAWL_E_BUSY beyond either. */
@@ -15,8 +16,10 @@
 typedef struct writer writer;
 
 /* Opens the database at path, migrating it where that is needed, loads its keys, and
- * starts the thread, which keeps them up to date; they outlive it. [main] */
-pawl_status writer_open(const char *path, keys *known, writer **out, pawl_error *error);
+ * starts the thread, which keeps them up to date; they outlive it. all: where it is
+ * measured, or NULL. [main] */
+pawl_status writer_open(const char *path, keys *known, metrics *all, writer **out,
+                        pawl_error *error);
 /* Finishes what is queued and ends the thread. [main] */
 void writer_stop(writer *w);
 /* Closes the connection of a stopped one: after all readers, so that it is the last

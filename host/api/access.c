@@ -25,11 +25,11 @@ static bool is_one_of(const char *path, const char *const *names, size_t n)
 uint32_t api_scope_needed(const char *method, const char *path)
 {
     static const char *const open[] = {"/health", "/livez", "/readyz"};
-    static const char *const metrics[] = {"/metrics"};
+    static const char *const measured[] = {"/metrics"};
     const char *bare = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
     if (strcmp(method, "DELETE") == 0)
         return STORE_SCOPE_ADMIN;
     if (is_one_of(bare, open, sizeof open / sizeof *open))
         return 0;
-    return is_one_of(bare, metrics, 1) ? STORE_SCOPE_METRICS : STORE_SCOPE_INFERENCE;
+    return is_one_of(bare, measured, 1) ? STORE_SCOPE_METRICS : STORE_SCOPE_INFERENCE;
 }

@@ -59,12 +59,19 @@ static api_call *handle(enum route_name route, const api_context *context)
         return server_health(context);
     case ROUTE_READY:
         return server_ready(context);
+    case ROUTE_METRICS:
+        return server_metrics(context);
     case ROUTE_VERSION:
         return server_version(context);
     case ROUTE_NONE:
         break;
     }
     return NULL;
+}
+
+const char *api_endpoint(const char *method, const char *path)
+{
+    return route_pattern(method, path);
 }
 
 api_call *api_http(run_runtime *runtime, const api_http_request *request, run_listener listener)

@@ -47,6 +47,9 @@ enum api_call_kind {
  * endpoint answers is asked for like inference, so that strangers learn nothing. [any] */
 uint32_t api_scope_needed(const char *method, const char *path);
 
+/* The endpoint of a request as its pattern, "/responses/{id}": one of few, whatever
+ * clients ask for; "none" where there is none. Static. [any] */
+const char *api_endpoint(const char *method, const char *path);
 /* Routes one whole request. Never NULL unless there is no memory. [worker] */
 api_call *api_http(run_runtime *runtime, const api_http_request *request, run_listener listener);
 
@@ -82,6 +85,15 @@ char *api_frame_error(const api_frame *frame); /* of a REFUSED frame, to be free
 
 /* ------------------------------------------------------------------- both ---- */
 
+/* What a turn came to, for logs. Texts are borrowed from the call. */
+typedef struct api_summary {
+    const char *model;
+    const char *response_id;
+    const char *stop_reason;
+    run_usage usage;
+    run_times times;
+} api_summary;
+
 enum api_call_kind api_call_kind(const api_call *call);
 int api_call_status(const api_call *call);                     /* HTTP status         */
 const char *api_call_body(const api_call *call, size_t *size); /* of a reply       */
@@ -96,7 +108,9 @@ typedef void (*api_emit)(void *arg, const char *name, const char *json, size_t s
 /* Takes one event of the call's turn (the event becomes api's) and emits what the
  * client is to see of it. For API_FOLD it emits nothing. [loop] */
 void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg);
-bool api_call_done(const api_call *call);    /* END has come                    */
+bool api_call_done(const api_call *call); /* END has come                    */
+/* False: no turn of this call has ended. [loop] */
+bool api_call_summary(const api_call *call, api_summary *summary);
 run_record *api_call_record(api_call *call); /* after END, borrowed; may be NULL */
 void api_call_cancel(api_call *call);        /* the client is gone; END will still come. [any] */
 void api_call_free(api_call *call);          /* after END or for a reply. NULL allowed */

@@ -85,6 +85,8 @@ const char *api_call_body(const api_call *call, size_t *size)
 
 const char *api_call_content_type(const api_call *call)
 {
+    if (call->content_type)
+        return call->content_type;
     return call->kind == API_STREAM ? "text/event-stream; charset=utf-8" : "application/json";
 }
 
@@ -102,9 +104,16 @@ void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg)
 {
     bool stream = call->kind == API_STREAM;
     call->dialect->on_event(call, call->state, event, stream ? emit : NULL, stream ? arg : NULL);
+    if (event->type == RUN_END || event->type == RUN_CHOICE_END) {
+        call->usage.input_tokens = event->usage.input_tokens;
+        call->usage.cached_tokens = event->usage.cached_tokens;
+        call->usage.output_tokens += event->usage.output_tokens;
+    }
     if (event->type == RUN_END) {
         call->record = event->record;
         event->record = NULL;
+        call->times = event->times;
+        call->stop_reason = event->stop_reason;
         call->done = true;
     }
     run_event_free(event);
@@ -118,6 +127,18 @@ bool api_call_done(const api_call *call)
 run_record *api_call_record(api_call *call)
 {
     return call->record;
+}
+
+bool api_call_summary(const api_call *call, api_summary *summary)
+{
+    if (!call->record)
+        return false;
+    *summary = (api_summary){.model = call->record->model,
+                             .response_id = call->record->id,
+                             .stop_reason = call->stop_reason,
+                             .usage = call->usage,
+                             .times = call->times};
+    return true;
 }
 
 void api_call_cancel(api_call *call)

@@ -27,12 +27,16 @@ struct api_call {
     int status;
     int retry_after;
     buf body;
+    const char *content_type;         /* NULL: that of its kind; static     */
     char id[CLOCK_ID_SIZE];           /* "" none                            */
     const call_dialect *dialect;      /* NULL: a reply                      */
     void *state;                      /* the dialect's                      */
     run_turn *turns[RUN_MAX_CHOICES]; /* n_turns that can be cancelled      */
     size_t n_turns;
     run_record *record; /* after END                          */
+    run_usage usage;    /* the same, of all choices           */
+    run_times times;
+    const char *stop_reason;
     bool done;
 };
 

@@ -59,6 +59,7 @@ api_call *models_list(const api_context *context);
 api_call *models_get(const api_context *context);
 api_call *server_health(const api_context *context);
 api_call *server_ready(const api_context *context);
+api_call *server_metrics(const api_context *context);
 api_call *server_version(const api_context *context);
 
 /* A body that must be a JSON object. NULL: refused. The caller deletes it. */

@@ -1,14 +1,16 @@
 /*
  * api/models.c - which models there are, and whether the server is well.
  *
- * Runs on run's worker; keeps nothing. A server that stops refuses new work before it
- * comes here, so that whoever reaches server_ready() finds a server that takes work.
+ * Runs on run's worker; keeps nothing. A server that stops refuses before it comes here,
+ * so that whoever reaches server_ready() finds a server that takes work; and net answers
+ * /livez, /readyz and /health itself, on its loop, whatever the worker does.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <inttypes.h>
 
 #include "api/handlers.h"
+#include "run/ready.h"
 
 static void add_model(buf *out, const run_model *model)
 {
@@ -58,10 +60,22 @@ api_call *server_health(const api_context *context)
 api_call *server_ready(const api_context *context)
 {
     api_error error;
-    if (run_model_count(context->runtime) > 0)
-        return call_text(200, "{\"status\":\"ready\"}");
-    api_refuse(&error, 503, "server_is_overloaded", NULL, "No model is loaded.");
+    char why[200];
+    if (run_is_ready(context->runtime, why, sizeof why))
+        return call_text(200, "{\"status\":\"ok\"}");
+    api_refuse(&error, 503, "server_is_overloaded", NULL, "%s", why);
     return call_refused(&error);
+}
+
+api_call *server_metrics(const api_context *context)
+{
+    api_call *call = call_reply(200);
+    if (!call)
+        return NULL;
+    call->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    buf_add_text(&call->body, "");
+    metrics_write(run_metrics(context->runtime), &call->body);
+    return call;
 }
 
 api_call *server_version(const api_context *context)

@@ -27,9 +27,10 @@ static const struct route {
     {"POST", "/detokenize", ROUTE_DETOKENIZE},
     {"GET", "/models", ROUTE_MODELS},
     {"GET", "/models/{path}", ROUTE_MODEL},
-    {"GET", "/health", ROUTE_HEALTH},
     {"GET", "/livez", ROUTE_HEALTH},
     {"GET", "/readyz", ROUTE_READY},
+    {"GET", "/health", ROUTE_READY},
+    {"GET", "/metrics", ROUTE_METRICS},
     {"GET", "/version", ROUTE_VERSION},
 };
 
@@ -56,6 +57,21 @@ static bool fits(const char *pattern, const char *path, char id[ROUTE_ID_SIZE])
     return strcmp(pattern, path) == 0 || (strcmp(path, "/") == 0 && !*pattern);
 }
 
+static const char *without_prefix(const char *path)
+{
+    return strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+}
+
+const char *route_pattern(const char *method, const char *path)
+{
+    char id[ROUTE_ID_SIZE];
+    for (size_t i = 0; i < N_ROUTES; i++)
+        if (strcmp(routes[i].method, method) == 0 &&
+            fits(routes[i].pattern, without_prefix(path), id))
+            return routes[i].pattern;
+    return "none";
+}
+
 static enum route_name refuse(const char *method, const char *path, const char *allowed,
                               api_error *error)
 {
@@ -74,7 +90,7 @@ enum route_name route_find(const char *method, const char *path, char id[ROUTE_I
 {
     char allowed[64] = "";
     char found[ROUTE_ID_SIZE];
-    const char *bare = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+    const char *bare = without_prefix(path);
     for (size_t i = 0; i < N_ROUTES; i++) {
         if (!fits(routes[i].pattern, bare, found))
             continue;

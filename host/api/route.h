@@ -29,6 +29,7 @@ enum route_name {
     ROUTE_MODEL,
     ROUTE_HEALTH,
     ROUTE_READY,
+    ROUTE_METRICS,
     ROUTE_VERSION
 };
 
@@ -36,6 +37,9 @@ enum route_name {
  * whether the path, the method or an upgrade is amiss. */
 enum route_name route_find(const char *method, const char *path, char id[ROUTE_ID_SIZE],
                            api_error *error);
+
+/* The pattern of the endpoint, static; "none". */
+const char *route_pattern(const char *method, const char *path);
 
 /* The value of a key in a raw query string, percent-decoded, or NULL where it is absent.
  * What does not fit into size is cut. */

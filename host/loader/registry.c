@@ -20,6 +20,7 @@
 #include "loader/probe.h"
 #include "loader/quarantine.h"
 #include "loader/search.h"
+#include "loader/services.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,37 +34,16 @@ typedef struct entry {
     char *library_path;
     char reason[600];
     library loaded;
-    checked *checked; /* in front of its tables, in a build with PAWL_CHECK; or NULL */
+    services services; /* what it gets from us; valid until shutdown() */
+    checked *checked;  /* in front of its tables, in a build with PAWL_CHECK; or NULL */
 } entry;
 
 struct registry {
     entry *entries;
     size_t count;
     uint32_t generations; /* handed out so far                       */
-    pawl_host host;       /* what plugins get; valid until shutdown() */
+    metrics *metrics;     /* or NULL                                 */
 };
-
-/* ---- what the host gives ---- */
-
-static const void *host_interface(const pawl_host *host, const char *id)
-{
-    (void)host;
-    (void)id;
-    return NULL;
-}
-
-static void host_log(const pawl_host *host, int32_t level, const char *component, pawl_bytes line)
-{
-    (void)host;
-    int size = line.size < 2000 ? (int)line.size : 2000;
-    log_write(level, component ? component : "plugin", "%.*s", size, line.data ? line.data : "");
-}
-
-static const pawl_host host_table = {.struct_size = sizeof host_table,
-                                     .abi_minor = PAWL_ABI_MINOR,
-                                     .version = PAWL_VERSION,
-                                     .get_interface = host_interface,
-                                     .log = host_log};
 
 /* ---- refusing ---- */
 
@@ -276,7 +256,7 @@ pawl_status registry_open(const registry_config *config, registry **out, pawl_er
         search_clear(&hits);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to list plugins");
     }
-    r->host = host_table;
+    r->metrics = config->metrics;
     for (size_t i = 0; i < hits.count; i++)
         add_entry(r, &hits.items[i]);
     search_clear(&hits);
@@ -329,7 +309,8 @@ static bool start(registry *r, entry *e)
         return false;
     }
     e->shown.generation = ++r->generations;
-    if (e->loaded.plugin->init(&r->host, &why)) {
+    services_init(&e->services, r->metrics, e->shown.id);
+    if (e->loaded.plugin->init(&e->services.host, &why)) {
         why.message[sizeof why.message - 1] = '\0';
         refuse(e, "its init failed: %s", why.message[0] ? why.message : "no reason given");
         return false;

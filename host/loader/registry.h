@@ -20,6 +20,8 @@
 #ifndef LOADER_REGISTRY_H
 #define LOADER_REGISTRY_H
 
+#include "base/metrics.h"
+
 #include <pawl/plugin.h>
 
 #include <stdbool.h>
@@ -37,6 +39,7 @@ enum registry_state {
 typedef struct registry_config {
     const char *const *folders; /* searched first, in order                        */
     size_t n_folders;
+    metrics *metrics;  /* for what plugins report; outlives the registry; or NULL */
     bool only_folders; /* do not search PAWL_PLUGIN_PATH and the defaults  */
 } registry_config;
 

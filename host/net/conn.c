@@ -69,6 +69,7 @@ void conn_send(conn *c, const void *data, size_t size)
         return;
     bool crowded = c->server->out_bytes > NET_MAX_OUT_BYTES && c->out.bytes > NET_OUT_SHARE;
     if (crowded || !outq_push(&c->out, data, size)) {
+        metric_add(c->server->measures.slow, 1);
         conn_kill(c, "it does not read what it is sent");
         return;
     }

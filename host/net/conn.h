@@ -31,7 +31,8 @@ typedef struct conn_kind {
     /* A callback of libwebsockets; nonzero closes the connection. */
     int (*on_callback)(conn *c, enum lws_callback_reasons reason, void *in, size_t len);
     void (*on_gone)(conn *c); /* the client has gone; wsi is NULL already     */
-    void (*on_stop)(conn *c); /* the server stops: end soon                   */
+    /* The server stops: end by yourself within so many seconds; 0: now. */
+    void (*on_stop)(conn *c, int grace);
     /* Whether there is something to send, and whether a body or a message has begun to
      * come and has not ended. For conn_watch(). */
     bool (*is_sending)(const conn *c);
@@ -57,8 +58,20 @@ struct conn {
     size_t received;            /* in it                                                 */
 };
 
+/* What is measured (access.c); NULL each where nothing is. */
+typedef struct net_measures {
+    metric_family *requests; /* by endpoint and status */
+    metric *connections;
+    metric *sockets;
+    metric *lanes;
+    metric *jobs;
+    metric *queued;
+    metric *slow;
+} net_measures;
+
 struct net_server {
     run_runtime *runtime;
+    const base_clock *clock; /* the runtime's, which it outlives */
     size_t max_body;
     uint32_t max_connections;
     int socket_lifetime; /* all in seconds; 0: no limit */
@@ -68,13 +81,16 @@ struct net_server {
     int header_timeout;
     int body_timeout;
     int write_timeout;
+    int drain;
     uint32_t max_per_address; /* of one client address                       */
     bool loopback_counts;     /* the same holds for loopback                 */
+    bool log_access;
     bool tls;
     char shown[64]; /* "http://127.0.0.1:8080"                     */
     keyring *keys;
     allow_list allow;
     peers peers;
+    net_measures measures;
 
     struct lws_context *context;
     struct lws_vhost *vhost;
@@ -83,12 +99,15 @@ struct net_server {
     lws_sorted_usec_list_t deadline; /* of the end of net_serve() */
     lws_sorted_usec_list_t watch;    /* looks at all connections every second */
     inbox inbox;                     /* [any]                     */
-    atomic_bool stopping;            /* [any]                     */
-    bool draining;                   /* the loop has seen it      */
+    atomic_uint stops;               /* calls of net_stop(). [any] */
+    bool draining;                   /* nothing new is taken      */
+    bool stopping;                   /* what ran is cancelled     */
     bool expired;                    /* the deadline has come     */
 
     conn *conns;
-    uint32_t n_conns;  /* sockets that are open                              */
+    uint32_t n_conns; /* sockets that are open                              */
+    uint32_t n_sockets;
+    uint32_t n_lanes;  /* of all sockets, that run a turn                    */
     uint32_t n_jobs;   /* exchanges that are not over and jobs that are out  */
     size_t body_bytes; /* of all bodies and messages that are being received */
     size_t out_bytes;  /* of all out-queues                                  */

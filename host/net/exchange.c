@@ -20,8 +20,9 @@ static void settle(exchange *ex)
     if (!ex->over || !ex->released || ex->pinned)
         return;
     conn *c = ex->conn;
-    api_call_free(ex->call);
-    ex->owner->free(ex);
+    api_call *call = ex->call;
+    ex->owner->free(ex); /* which may still look at the call */
+    api_call_free(call);
     conn_release(c);
 }
 

@@ -15,6 +15,9 @@
  */
 #include "net/http.h"
 
+#include "net/access.h"
+#include "run/ready.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -77,22 +80,54 @@ static void on_over(exchange *ex)
         http_reply_call(h, ex->call);
 }
 
-static void free_exchange(exchange *ex)
+static void drop_exchange(http_exchange *x)
 {
-    http_exchange *x = (http_exchange *)ex;
     free(x->path);
     free(x->query);
     free(x->body);
     free(x);
 }
 
+/* The last that is known of it. */
+static void free_exchange(exchange *ex)
+{
+    http_exchange *x = (http_exchange *)ex;
+    access_write(ex->conn->server, &(access_entry){.method = x->method,
+                                                   .path = x->path,
+                                                   .status = x->status,
+                                                   .bytes = x->bytes,
+                                                   .began = x->began,
+                                                   .request_id = x->request_id,
+                                                   .call = ex->call});
+    drop_exchange(x);
+}
+
 static const exchange_owner owner = {make_call, on_ready, on_message, on_over, free_exchange};
 
 /* ----------------------------------------------------------------- request ---- */
 
+/* The request is over for its client: what of it is logged now, or when its turn ends. */
+static void log_request(http_conn *h)
+{
+    bool whole = h->phase == HTTP_LINGER || (h->phase == HTTP_REPLY && h->base.wsi);
+    int status = whole ? h->status : ACCESS_GONE;
+    if (h->exchange) {
+        h->exchange->status = status;
+        h->exchange->bytes = h->sent;
+    } else if (h->phase != HTTP_IDLE) {
+        access_write(h->base.server, &(access_entry){.method = h->head.method,
+                                                     .path = h->head.path ? h->head.path : "",
+                                                     .status = status,
+                                                     .bytes = h->sent,
+                                                     .began = h->began,
+                                                     .request_id = h->request_id});
+    }
+}
+
 /* Makes the connection ready for its next request. */
 static void reset(http_conn *h)
 {
+    log_request(h);
     if (h->exchange)
         exchange_release(&h->exchange->base);
     h->exchange = NULL;
@@ -106,6 +141,8 @@ static void reset(http_conn *h)
     h->bad_upgrade = NULL;
     h->body_read = h->streaming = h->moved = h->close = false;
     h->restless = 0;
+    h->status = 0;
+    h->sent = 0;
     h->phase = HTTP_IDLE;
 }
 
@@ -140,9 +177,12 @@ static int begin(http_conn *h)
     const char *bad_upgrade = h->bad_upgrade;
     http_refusal refusal;
     reset(h);
-    clock_new_id(run_clock(c->server->runtime), "req_", h->request_id);
+    h->began = access_now(c->server);
+    h->phase = HTTP_BODY; /* a request is there, which will have its access line */
     conn_set_timer(c, 0);
     bool fine = http_head_read(c, &h->head, &refusal);
+    if (!http_head_request_id(c, h->request_id))
+        clock_new_id(run_clock(c->server->runtime), "req_", h->request_id);
     h->body_read = h->head.bodiless;
     h->close = h->head.chunked || h->head.bodiless;
     fine = fine && http_head_admit(c, &h->head, &refusal);
@@ -211,12 +251,40 @@ static int body_completed(http_conn *h)
     return ++h->restless > RESTLESS ? -1 : 0;
 }
 
+/* What the loop knows by itself, so that those who watch the server do not wait for the
+ * worker. False: it is for the worker. */
+static bool answer_here(http_conn *h)
+{
+    http_refusal late;
+    if (http_head_is_live(&h->head)) {
+        http_reply_static(h, "{\"status\":\"ok\"}");
+        return true;
+    }
+    if (!http_head_in_time(&h->base, &h->head, &late)) {
+        http_reply_refusal(h, &late);
+        return true;
+    }
+    if (http_head_is_ready(&h->head)) {
+        char why[200];
+        if (run_is_ready(h->base.server->runtime, why, sizeof why))
+            http_reply_static(h, "{\"status\":\"ok\"}");
+        else
+            refuse(h, 503, "server_is_overloaded", why);
+        return true;
+    }
+    if (http_head_is_metrics(&h->head))
+        access_collect(h->base.server);
+    return false;
+}
+
 /* Gives the request to the worker. */
 static void run(http_conn *h)
 {
     conn *c = &h->base;
-    http_exchange *x = calloc(1, sizeof *x);
     lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
+    if (answer_here(h))
+        return;
+    http_exchange *x = calloc(1, sizeof *x);
     if (!x) {
         refuse(h, 500, "server_error", "There is no memory left.");
         return;
@@ -227,12 +295,15 @@ static void run(http_conn *h)
     x->caller = c->caller;
     h->head.path = h->head.query = NULL;
     memcpy(x->request_id, h->request_id, sizeof x->request_id);
+    x->began = h->began;
     conn_uncount_bytes(c, h->body.size);
     x->body_size = h->body.size;
     x->body = x->body_size ? buf_take(&h->body) : NULL;
     h->phase = HTTP_RUNNING;
     if (!exchange_start(&x->base, &owner, c)) {
-        free_exchange(&x->base);
+        h->head.path = x->path; /* for the access line */
+        x->path = NULL;
+        drop_exchange(x);
         refuse_for_now(h, "The server has too much to do; try again soon.");
         return;
     }
@@ -338,9 +409,11 @@ static void on_gone(conn *c)
     reset(h);
 }
 
-static void on_stop(conn *c)
+static void on_stop(conn *c, int grace)
 {
     http_conn *h = as_http(c);
+    if (grace > 0) /* what is asked meanwhile is answered with a 503 */
+        return;
     if (h->phase == HTTP_IDLE || h->phase == HTTP_BODY)
         lws_set_timeout(c->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC);
     else if (h->exchange)

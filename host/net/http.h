@@ -36,6 +36,9 @@ typedef struct http_exchange {
     size_t body_size;
     char request_id[CLOCK_ID_SIZE];
     run_caller caller;
+    int64_t began; /* for its access line, like the two below */
+    uint64_t bytes;
+    int status;
 } http_exchange;
 
 typedef struct http_conn {
@@ -51,6 +54,9 @@ typedef struct http_conn {
     unsigned restless; /* rounds with more data than the request, or lingering  */
 
     http_exchange *exchange;
+    int status;     /* of the reply; 0: none was begun                     */
+    uint64_t sent;  /* bytes of it                                         */
+    int64_t began;  /* monotonic ns, of the request                        */
     bool streaming; /* the reply is an event stream                        */
     bool moved;     /* bytes went either way since the timer went off      */
     bool close;     /* the connection ends after this reply                */
@@ -71,6 +77,8 @@ int http_upgrade(conn *c, char *value);
 void http_reply_refusal(http_conn *h, const http_refusal *refusal);
 /* To a browser that asks whether a page of an allowed origin may ask. */
 void http_reply_preflight(http_conn *h);
+/* A body that needs nobody: static. */
+void http_reply_static(http_conn *h, const char *json);
 /* The answer of the call: a whole body. */
 void http_reply_call(http_conn *h, const api_call *call);
 /* The head of an event stream, one of its messages, its end. */

@@ -19,6 +19,8 @@
 
 #define MAX_HEADER 1024 /* of those that are looked at; the rest may be longer */
 
+#define DRAIN_RETRY_S 5 /* after which a server that shuts down may be back */
+
 /* Order of LWSHUMETH_*. */
 static const struct {
     const char *name;
@@ -150,6 +152,50 @@ void http_head_clear(http_head *head)
     head->path = head->query = NULL;
 }
 
+static bool is_path(const http_head *head, const char *wanted)
+{
+    const char *path = strncmp(head->path, "/v1/", 4) == 0 ? head->path + 3 : head->path;
+    return strcmp(path, wanted) == 0;
+}
+
+static bool is_get(const http_head *head)
+{
+    return strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0;
+}
+
+bool http_head_is_live(const http_head *head)
+{
+    return is_get(head) && is_path(head, "/livez");
+}
+
+bool http_head_is_ready(const http_head *head)
+{
+    return is_get(head) && (is_path(head, "/readyz") || is_path(head, "/health"));
+}
+
+bool http_head_is_metrics(const http_head *head)
+{
+    return is_path(head, "/metrics");
+}
+
+bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal)
+{
+    if (!c->server->draining || http_head_is_live(head) || http_head_is_metrics(head))
+        return true;
+    http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
+    refusal->retry_after = DRAIN_RETRY_S;
+    return false;
+}
+
+bool http_head_request_id(conn *c, char id[CLOCK_ID_SIZE])
+{
+    static const char name[] = "x-request-id:", allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                            "0123456789_.-";
+    int n = lws_hdr_custom_copy(c->wsi, id, CLOCK_ID_SIZE, name, sizeof name - 1);
+    return n > 0 && strspn(id, allowed) == (size_t)n;
+}
+
 /* Host and Origin. */
 static bool check_names(conn *c, http_head *head, http_refusal *refusal)
 {
@@ -208,8 +254,8 @@ bool http_head_admit(conn *c, http_head *head, http_refusal *refusal)
     const net_server *server = c->server;
     if (!check_names(c, head, refusal) || !check_key(c, head, refusal))
         return false;
-    if (server->draining)
-        return http_refuse(refusal, 503, "server_is_overloaded", "The server is shutting down.");
+    if (!http_head_in_time(c, head, refusal))
+        return false;
     if (server->n_conns > server->max_connections)
         return refuse_for_now(c, refusal, 503, "server_is_overloaded",
                               "The server has as many connections as it accepts; try again soon.");

@@ -12,6 +12,8 @@
 
 #include "net/conn.h"
 
+#include "base/clock.h"
+
 typedef struct http_head {
     const char *method;    /* static: "GET", "POST", …                      */
     char *path;            /* decoded; NULL: it could not be read           */
@@ -32,7 +34,7 @@ typedef struct http_refusal {
     int retry_after;  /* seconds; 0: no header */
     const char *type; /* static, like code     */
     const char *code;
-    char message[160];
+    char message[200];
 } http_refusal;
 
 /* Fills a refusal; type and retry_after follow from the status. Always false. */
@@ -45,6 +47,16 @@ bool http_head_read(conn *c, http_head *head, http_refusal *refusal);
 void http_head_clear(http_head *head);
 /* Whether this client may ask for this at all; then c->caller is who it is. */
 bool http_head_admit(conn *c, http_head *head, http_refusal *refusal);
+/* Whether this may still be asked for: a server that drains takes no new work, but says
+ * how it is. */
+bool http_head_in_time(conn *c, const http_head *head, http_refusal *refusal);
+/* Whether it asks for /livez, or for /readyz or /health, which the loop answers itself. */
+bool http_head_is_live(const http_head *head);
+bool http_head_is_ready(const http_head *head);
+/* Whether it asks for /metrics. */
+bool http_head_is_metrics(const http_head *head);
+/* The client's own X-Request-Id, if it is a plain one. False: there is none. */
+bool http_head_request_id(conn *c, char id[CLOCK_ID_SIZE]);
 /* Whether the head is a WebSocket handshake that can be granted; otherwise *why (static)
  * tells what is missing. The path is judged too: *why is NULL when no socket lives there. */
 bool http_head_is_handshake(conn *c, const http_head *head, const char **why);

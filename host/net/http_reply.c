@@ -49,6 +49,7 @@ static void reply(http_conn *h, wire_head *head, const char *body)
 {
     buf *scratch = &h->base.server->scratch;
     resume_reading(h);
+    h->status = head->status;
     h->close = h->close || h->head.close || !h->body_read || h->base.server->draining;
     h->phase = HTTP_REPLY;
     head->request_id = h->request_id;
@@ -95,6 +96,11 @@ void http_reply_preflight(http_conn *h)
           "");
 }
 
+void http_reply_static(http_conn *h, const char *json)
+{
+    reply(h, &(wire_head){.status = 200, .content_type = json_type, .size = strlen(json)}, json);
+}
+
 void http_reply_call(http_conn *h, const api_call *call)
 {
     size_t size = 0;
@@ -112,6 +118,7 @@ void http_stream_begin(http_conn *h, const api_call *call)
 {
     const char *type = api_call_content_type(call);
     resume_reading(h);
+    h->status = 200;
     h->streaming = true;
     h->close = h->close || h->head.close || h->head.http_1_0;
     wire_add_head(&h->base.server->scratch,
@@ -156,6 +163,7 @@ void http_stream_end(http_conn *h)
 /* lws_write() says how much it took, and keeps what the socket did not. */
 static int put(http_conn *h, unsigned char *data, size_t size)
 {
+    h->sent += size;
     return lws_write(h->base.wsi, data, size, LWS_WRITE_HTTP) < 0 ? -1 : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "net/server.h"
 
 #include "base/log.h"
+#include "net/access.h"
 #include "net/address.h"
 #include "net/http.h"
 #include "net/socket.h"
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 
 #define STOP_S 10                     /* for all connections to end           */
+#define HURRY_S 2                     /* the same, when it is asked for twice */
 #define SPARE_CONNECTIONS 64          /* over the maximum: these get a 503    */
 #define SPARE_PER_ADDRESS 8           /* likewise of one client: a 429        */
 #define SEND_BUFFER (256 << 10)       /* of the kernel: so that who does not read shows */
@@ -39,7 +41,7 @@ static int accept_or_not(net_server *server, int fd)
 {
     const peer *p = peers_look(&server->peers, fd);
     bool limited = p && (!p->loopback || server->loopback_counts);
-    return server->draining || server->n_conns >= server->max_connections + SPARE_CONNECTIONS ||
+    return server->stopping || server->n_conns >= server->max_connections + SPARE_CONNECTIONS ||
            (limited && p->n >= server->max_per_address + SPARE_PER_ADDRESS);
 }
 
@@ -123,7 +125,7 @@ static int on_callback(struct lws *wsi, enum lws_callback_reasons reason, void *
 
 /* What libwebsockets calls an error is mostly a client's. */
 /* Its warnings are about what clients do, who could fill the log with them. */
-static void log_line(int level, const char *line)
+static void log_library(int level, const char *line)
 {
     log_write(level == LLL_ERR ? PAWL_LOG_ERROR : PAWL_LOG_DEBUG, "net", "lws: %.*s",
               (int)strcspn(line, "\r\n"), line);
@@ -149,6 +151,10 @@ static void configure(net_server *server, const net_config *config)
 {
     int ping = seconds_or(config->ping_interval, 30);
     server->runtime = config->runtime;
+    server->clock = run_clock(config->runtime);
+    server->drain = config->drain ? seconds_or(config->drain, 0) : 0;
+    server->log_access = config->log_access;
+    access_open(server, config->metrics);
     server->max_body = config->max_body ? config->max_body : (size_t)32 << 20;
     server->max_connections =
         fit_connections(config->max_connections ? config->max_connections : 1024);
@@ -210,7 +216,7 @@ static pawl_status listen_on(net_server *server, const net_config *config,
     info.timeout_secs = (unsigned)server->body_timeout + 5;
     info.pt_serv_buf_size = 65536;
     info.max_http_header_data = 16384;
-    lws_set_log_level(LLL_ERR | LLL_WARN, log_line);
+    lws_set_log_level(LLL_ERR | LLL_WARN, log_library);
     if (server->tls)
         tls_configure(&info, config->tls_cert, config->tls_key);
     server->context = lws_create_context(&info);
@@ -255,7 +261,7 @@ pawl_status net_open(const net_config *config, net_server **server, pawl_error *
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the server");
     inbox_init(&s->inbox, wake, s);
     buf_init(&s->scratch, MAX_MESSAGE);
-    atomic_init(&s->stopping, false);
+    atomic_init(&s->stops, 0);
     configure(s, config);
     status = open_doors(s, config, &address, error);
     if (!status)
@@ -297,27 +303,62 @@ static void on_deadline(lws_sorted_usec_list_t *sul)
     server->expired = true;
 }
 
-static void begin_stop(net_server *server)
+static void set_deadline(net_server *server, int seconds)
 {
-    server->draining = true;
-    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, STOP_S * LWS_US_PER_SEC);
+    server->expired = false;
+    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline,
+                     seconds < 0 ? LWS_SET_TIMER_USEC_CANCEL : seconds * LWS_US_PER_SEC);
+}
+
+static void tell_all(net_server *server, int grace)
+{
     conn *next;
     for (conn *c = server->conns; c; c = next) {
         next = c->next;
-        c->kind->on_stop(c);
+        c->kind->on_stop(c, grace);
     }
+}
+
+/* Lets what runs end. */
+static bool drain(net_server *server)
+{
+    bool failed = false;
+    server->draining = true;
+    if (!server->drain)
+        return true;
+    log_write(PAWL_LOG_INFO, "net", "draining: %u requests may end, within %d s", server->n_jobs,
+              server->drain);
+    set_deadline(server, server->drain);
+    tell_all(server, server->drain);
+    while (!failed && !server->expired && atomic_load(&server->stops) < 2 && server->n_jobs)
+        failed = lws_service(server->context, 0) < 0;
+    return !failed;
+}
+
+/* Ends what still runs, and all connections. */
+static bool stop(net_server *server)
+{
+    bool failed = false;
+    bool hurry = atomic_load(&server->stops) > 1;
+    server->stopping = true;
+    if (server->n_jobs)
+        log_write(PAWL_LOG_INFO, "net", "%u requests are cancelled", server->n_jobs);
+    set_deadline(server, hurry ? HURRY_S : STOP_S);
+    tell_all(server, 0);
+    while (!failed && !server->expired && atomic_load(&server->stops) < 3 &&
+           (server->n_conns || server->n_jobs))
+        failed = lws_service(server->context, 0) < 0;
+    set_deadline(server, -1);
+    return !failed;
 }
 
 pawl_status net_serve(net_server *server)
 {
     bool failed = false;
     on_watch(&server->watch);
-    while (!failed && !atomic_load(&server->stopping))
+    while (!failed && !atomic_load(&server->stops))
         failed = lws_service(server->context, 0) < 0;
-    begin_stop(server);
-    while (!failed && !server->expired && (server->n_conns || server->n_jobs))
-        failed = lws_service(server->context, 0) < 0;
-    lws_sul_schedule(server->context, 0, &server->deadline, on_deadline, LWS_SET_TIMER_USEC_CANCEL);
+    failed = failed || !drain(server) || !stop(server);
     lws_sul_schedule(server->context, 0, &server->watch, on_watch, LWS_SET_TIMER_USEC_CANCEL);
     if (server->n_jobs)
         log_write(PAWL_LOG_WARN, "net", "stopping with %u requests unfinished", server->n_jobs);
@@ -326,7 +367,7 @@ pawl_status net_serve(net_server *server)
 
 void net_stop(net_server *server)
 {
-    atomic_store(&server->stopping, true);
+    atomic_fetch_add(&server->stops, 1);
     wake(server);
 }
 

@@ -19,7 +19,7 @@
 
 typedef struct net_server net_server;
 
-/* Where 0 is given, the number after it holds. Times are in seconds. */
+/* Where 0 is given, the number after it holds, but for drain. Times are in seconds. */
 typedef struct net_config {
     const char *listen;         /* "HOST:PORT"; port 0: any free one. Other addresses than
                                  * loopback only with keys                               */
@@ -44,6 +44,9 @@ typedef struct net_config {
     size_t n_origins;
     const char *tls_cert; /* PEM files, or NULL both: no TLS                       */
     const char *tls_key;
+    uint32_t drain;   /* how long what runs may go on after net_stop(); 0: not       */
+    bool log_access;  /* a line for each answered request                           */
+    metrics *metrics; /* outlives the server; NULL: nothing is measured              */
 } net_config;
 
 #define NET_FOREVER UINT32_MAX
@@ -55,10 +58,12 @@ pawl_status net_open(const net_config *config, net_server **server, pawl_error *
 uint16_t net_port(const net_server *server);
 /* "https://0.0.0.0:8443"; as long as the server. */
 const char *net_shown_address(const net_server *server);
-/* Serves until net_stop(); then refuses what is new, cancels what runs, closes all
- * connections and returns, after 10 seconds at the latest. */
+/* Serves until net_stop(). Then it drains: new work is refused (503), idle sockets are
+ * closed (1001), what runs may end, for `drain` seconds at most; then cancels what still
+ * runs, closes all connections and returns, after 10 further seconds at the latest. */
 pawl_status net_serve(net_server *server);
-/* Ends net_serve(). From any thread, and from a signal handler. */
+/* Ends net_serve(); a second call ends the draining, a third the waiting for clients.
+ * From any thread, and from a signal handler. */
 void net_stop(net_server *server);
 void net_close(net_server *server); /* NULL allowed */
 

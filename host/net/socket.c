@@ -9,6 +9,8 @@
  */
 #include "net/socket.h"
 
+#include "net/access.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,12 @@ void socket_send_error(socket_conn *s, int status, const char *code, const char 
                        : status >= 500 ? "server_error"
                                        : "invalid_request_error";
     char *text = api_error_frame(status, type, code, param, message, name);
+    access_write(s->base.server, &(access_entry){.method = "WS",
+                                                 .path = SOCKET_PATH,
+                                                 .status = status,
+                                                 .bytes = text ? strlen(text) : 0,
+                                                 .lane = name,
+                                                 .code = code});
     if (text)
         conn_send(&s->base, text, strlen(text));
     else
@@ -67,7 +75,7 @@ void socket_leave(socket_conn *s, int code, const char *why, int grace)
         s->close_code = code;
         s->close_why = why;
         s->stage = SOCKET_LEAVING;
-        lanes_drop_waiting(s->lanes);
+        socket_pump(s);
         conn_uncount_bytes(&s->base, s->message.size);
         buf_clear(&s->message);
     }
@@ -153,7 +161,7 @@ static void receive(socket_conn *s, const char *data, size_t size)
     bool begins = !s->in_frame;
     lws_validity_confirmed(wsi);
     s->in_frame = left > 0;
-    if (s->stage != SOCKET_OPEN)
+    if (s->stage != SOCKET_OPEN && s->stage != SOCKET_LEAVING)
         return;
     if (begins && !may_begin(s, size + left)) {
         refuse_message(s, 429, "rate_limit_exceeded",
@@ -206,14 +214,15 @@ static int on_callback(conn *c, enum lws_callback_reasons reason, void *in, size
 static void on_gone(conn *c)
 {
     socket_conn *s = as_socket(c);
+    c->server->n_sockets--;
     conn_uncount_bytes(c, s->message.size);
     buf_clear(&s->message);
     socket_abandon(s);
 }
 
-static void on_stop(conn *c)
+static void on_stop(conn *c, int grace)
 {
-    socket_leave(as_socket(c), LWS_CLOSE_STATUS_GOINGAWAY, "shutting down", 0);
+    socket_leave(as_socket(c), LWS_CLOSE_STATUS_GOINGAWAY, "shutting down", grace);
 }
 
 static void free_conn(conn *c)
@@ -259,6 +268,7 @@ conn *socket_open(net_server *server, struct lws *wsi)
     }
     buf_init(&s->message, server->max_body);
     conn_init(&s->base, &kind, server, wsi);
+    server->n_sockets++;
     conn_set_timer(&s->base, server->socket_lifetime);
     return &s->base;
 }

@@ -14,6 +14,8 @@
 #include "net/exchange.h"
 #include "net/lanes.h"
 
+#define SOCKET_PATH "/v1/responses"
+
 typedef struct socket_conn socket_conn;
 
 /* A message on its way through the worker. */
@@ -32,12 +34,16 @@ typedef struct socket_turn {
     api_frame *frame;
     run_caller caller;  /* for the worker */
     run_record *parent; /* from the socket's memory, a reference, or NULL */
+    char request_id[CLOCK_ID_SIZE];
+    int64_t began;  /* monotonic ns                     */
+    uint64_t bytes; /* that were sent                   */
+    int status;     /* 0: its client went before its end */
     struct socket_turn *next;
 } socket_turn;
 
 enum socket_stage {
     SOCKET_OPEN,
-    SOCKET_LEAVING, /* takes nothing new; what runs may end                   */
+    SOCKET_LEAVING, /* refuses what is new; what runs may end                 */
     SOCKET_CUTTING, /* what ran is cancelled and is about to end              */
     SOCKET_CLOSING  /* sends what is queued, then the close frame             */
 };

@@ -9,6 +9,8 @@
  */
 #include "net/socket.h"
 
+#include "net/access.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,7 @@ static void end_turn(socket_turn *t)
         at = &(*at)->next;
     *at = t->next;
     lanes_done(s->lanes, t->of_lane);
+    s->base.server->n_lanes--;
     exchange_release(&t->base);
     socket_pump(s);
     socket_advance(s);
@@ -64,7 +67,9 @@ static void on_ready(exchange *ex)
     if (ex->call && api_call_kind(ex->call) == API_STREAM)
         return;
     size_t size = 0;
+    t->status = ex->call ? api_call_status(ex->call) : 500;
     const char *body = ex->call ? api_call_body(ex->call, &size) : NULL;
+    t->bytes = size;
     if (body)
         conn_send(&s->base, body, size);
     else
@@ -77,30 +82,63 @@ static void on_ready(exchange *ex)
 static void on_message(exchange *ex, const char *name, const char *json, size_t size)
 {
     (void)name;
+    ((socket_turn *)ex)->bytes += size;
     conn_send(ex->conn, json, size);
 }
 
 static void on_over(exchange *ex)
 {
     socket_turn *t = (socket_turn *)ex;
+    t->status = 200;
     lanes_remember(socket_of(ex)->lanes, t->of_lane, api_call_record(ex->call));
     end_turn(t);
 }
 
-static void free_turn(exchange *ex)
+static void drop_turn(socket_turn *t)
 {
-    socket_turn *t = (socket_turn *)ex;
     run_record_release(t->parent);
     api_frame_free(t->frame);
     free(t);
 }
 
+/* The last that is known of it. */
+static void free_turn(exchange *ex)
+{
+    socket_turn *t = (socket_turn *)ex;
+    access_write(ex->conn->server, &(access_entry){.method = "WS",
+                                                   .path = SOCKET_PATH,
+                                                   .status = t->status ? t->status : ACCESS_GONE,
+                                                   .bytes = t->bytes,
+                                                   .began = t->began,
+                                                   .request_id = t->request_id,
+                                                   .lane = api_frame_lane(t->frame),
+                                                   .call = ex->call});
+    drop_turn(t);
+}
+
 static const exchange_owner owner = {make_call, on_ready, on_message, on_over, free_turn};
+
+/* A request that comes too late. */
+static void refuse(socket_conn *s, lane *l, api_frame *frame)
+{
+    if (s->base.server->draining)
+        socket_send_error(s, 503, "server_is_overloaded", NULL, "The server is shutting down.",
+                          lanes_name(l));
+    else
+        socket_send_error(s, 400, "websocket_connection_limit_reached", NULL,
+                          "This connection is about to close; open a new one and send it there.",
+                          lanes_name(l));
+    api_frame_free(frame);
+}
 
 /* Starts a request whose lane is free. False: it was answered with an error. */
 static bool start(socket_conn *s, lane *l, api_frame *frame)
 {
     const char *parent = api_frame_parent(frame);
+    if (s->stage != SOCKET_OPEN) {
+        refuse(s, l, frame);
+        return false;
+    }
     socket_turn *t = calloc(1, sizeof *t);
     if (!t) {
         socket_send_error(s, 500, "server_error", NULL, no_memory, lanes_name(l));
@@ -112,12 +150,15 @@ static bool start(socket_conn *s, lane *l, api_frame *frame)
     t->caller = s->base.caller;
     run_record *found = parent ? lanes_recall(s->lanes, parent) : NULL;
     t->parent = found ? run_record_retain(found) : NULL;
+    t->began = access_now(s->base.server);
+    clock_new_id(run_clock(s->base.server->runtime), "req_", t->request_id);
     if (exchange_start(&t->base, &owner, &s->base)) {
         t->next = s->turns;
         s->turns = t;
+        s->base.server->n_lanes++;
         return true;
     }
-    free_turn(&t->base);
+    drop_turn(t);
     socket_send_error(s, 503, "server_is_overloaded", NULL, too_busy, lanes_name(l));
     return false;
 }
@@ -166,6 +207,7 @@ void socket_abandon(socket_conn *s)
         socket_turn *t = s->turns;
         s->turns = t->next;
         lanes_done(s->lanes, t->of_lane);
+        s->base.server->n_lanes--;
         exchange_release(&t->base);
     }
 }
@@ -216,6 +258,16 @@ static void set_reading(socket_conn *s, bool on)
     lws_rx_flow_control(s->base.wsi, on);
 }
 
+static void send_frame_error(socket_conn *s, const api_frame *frame, const char *text)
+{
+    access_write(s->base.server, &(access_entry){.method = "WS",
+                                                 .path = SOCKET_PATH,
+                                                 .status = 400,
+                                                 .bytes = strlen(text),
+                                                 .lane = api_frame_lane(frame)});
+    conn_send(&s->base, text, strlen(text));
+}
+
 static void take_frame(socket_conn *s, api_frame *frame, size_t size)
 {
     char *text = NULL;
@@ -229,7 +281,7 @@ static void take_frame(socket_conn *s, api_frame *frame, size_t size)
     case API_FRAME_REFUSED:
         text = api_frame_error(frame);
         if (text)
-            conn_send(&s->base, text, strlen(text));
+            send_frame_error(s, frame, text);
         else
             socket_send_error(s, 500, "server_error", NULL, no_memory, api_frame_lane(frame));
         break;
@@ -252,7 +304,7 @@ static void deliver_frame(inbox_item *item)
     set_reading(s, true);
     if (!frame)
         socket_send_error(s, 500, "server_error", NULL, no_memory, NULL);
-    else if (s->base.wsi && s->stage == SOCKET_OPEN)
+    else if (s->base.wsi && (s->stage == SOCKET_OPEN || s->stage == SOCKET_LEAVING))
         take_frame(s, frame, size);
     else
         api_frame_free(frame);

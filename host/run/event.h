@@ -43,6 +43,13 @@ typedef struct run_usage {
     uint64_t reasoning_tokens;
 } run_usage;
 
+/* How a turn spent its time, in nanoseconds; 0 for what it did not come to. */
+typedef struct run_times {
+    int64_t queue;   /* from its arrival to its first step       */
+    int64_t prefill; /* from there to its first token            */
+    int64_t decode;  /* from there to its last token             */
+} run_times;
+
 typedef struct run_event {
     enum run_event_type type;
     uint32_t choice; /* which of the request's choices, from 0            */
@@ -63,6 +70,7 @@ typedef struct run_event {
     run_record *record;      /* a reference: status, output, result, all of it    */
     const char *stop_reason; /* "stop", "length", "tool_calls", "cancelled", "error" */
     run_usage usage;
+    run_times times;
 } run_event;
 
 run_event *run_event_new(enum run_event_type type); /* NULL without memory */

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "run/choose.h"
+#include "run/ready.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,7 @@
 #define IDLE_FACTOR 4
 #define MAX_INSPECT_BYTES (16u << 20)
 
-/* "models/Smol.Q4_1.gguf" -> "Smol.Q4_1" */
-static char *name_of(const char *path)
+char *run_model_name_of(const char *path)
 {
     static const char *const endings[] = {".gguf", ".replay.json"};
     size_t size = strlen(path);
@@ -179,9 +179,11 @@ static pawl_status find_engine(registry *plugins, run_model *m, const run_model_
 {
     choice c = choice_begin(plugins, PAWL_ENGINE);
     const pawl_engine_api *api;
+    bool asked = false;
     while ((api = choice_next(&c))) {
         if (config->engine_id && strcmp(c.plugin->id, config->engine_id) != 0)
             continue;
+        asked = true;
         char *json = NULL;
         pawl_status status = inspect_with(api, m->path, &json, &c.latest);
         if (!status)
@@ -198,6 +200,10 @@ static pawl_status find_engine(registry *plugins, run_model *m, const run_model_
         m->inspect = json;
         return PAWL_OK;
     }
+    if (config->engine_id && !asked)
+        return pawl_fail(error, PAWL_E_NOT_FOUND,
+                         "%s: there is no usable engine plugin %s; see `pawl plugin list`", m->path,
+                         config->engine_id);
     return choice_error(&c, m->path, "engine", error);
 }
 
@@ -239,17 +245,28 @@ static pawl_status open_parts(registry *plugins, run_model *m, const run_model_c
             m->longest_piece = (uint32_t)size;
     }
     find_chat(plugins, m, config->dialect);
+    if (config->dialect && !m->chat)
+        return pawl_fail(error, PAWL_E_NOT_FOUND, "%s: no plugin has the chat dialect %s", m->path,
+                         config->dialect);
     return PAWL_OK;
 }
 
 /* Which backend serves which model: operators read this at start. */
-static void log_model(const run_model *m)
+static void log_model(const run_model *m, const run_model_config *config)
 {
-    log_write(PAWL_LOG_INFO, "model", "%s: %s on %s (%s), tokenizer %s, chat %s, context %llu",
-              m->name, m->engine_plugin->id, m->info.device ? m->info.device : "unknown", m->path,
-              m->vocabulary.name ? m->vocabulary.name : m->tokenizer_plugin->id,
-              m->chat ? m->chat_api->dialect(m->chat) : "none",
-              (unsigned long long)m->info.context_limit);
+    log_line line;
+    uint64_t budget = config->memory_budget ? config->memory_budget : default_budget();
+    log_begin(&line, PAWL_LOG_INFO, "model", "a model is loaded");
+    log_text(&line, "model", m->name);
+    log_text(&line, "path", m->path);
+    log_text(&line, "engine", m->engine_plugin->id);
+    log_text(&line, "device", m->info.device ? m->info.device : "unknown");
+    log_text(&line, "tokenizer", m->vocabulary.name ? m->vocabulary.name : m->tokenizer_plugin->id);
+    log_text(&line, "dialect", m->chat ? m->chat_api->dialect(m->chat) : NULL);
+    log_number(&line, "context", m->info.context_limit);
+    log_number(&line, "sequences", m->max_sequences);
+    log_number(&line, "kv_mb", budget >> 20);
+    log_end(&line);
 }
 
 pawl_status run_model_open(registry *plugins, const run_model_config *config, run_model **model,
@@ -257,12 +274,13 @@ pawl_status run_model_open(registry *plugins, const run_model_config *config, ru
 {
     run_model *m = calloc(1, sizeof *m);
     if (m) {
-        m->name = config->name ? strdup(config->name) : name_of(config->path);
+        m->name = config->name ? strdup(config->name) : run_model_name_of(config->path);
+        m->health = calloc(1, sizeof *m->health);
         m->path = strdup(config->path);
         m->max_sequences = config->max_sequences ? config->max_sequences : DEFAULT_SEQUENCES;
         m->created_ms = clock_system()->wall_ms(NULL);
     }
-    if (!m || !m->name || !m->path) {
+    if (!m || !m->name || !m->path || !m->health) {
         run_model_close(m);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for a model");
     }
@@ -271,8 +289,10 @@ pawl_status run_model_open(registry *plugins, const run_model_config *config, ru
         run_model_close(m);
         return status;
     }
+    run_measures_open(config->metrics, m->name, m->measures);
+    metric_set(m->measures[MEASURE_READY], 0);
     if (!config->engine_only)
-        log_model(m);
+        log_model(m, config);
     *model = m;
     return PAWL_OK;
 }
@@ -287,6 +307,7 @@ void run_model_close(run_model *m)
         m->tokenizer_api->close(m->tokenizer);
     if (m->engine)
         m->engine_api->close(m->engine);
+    free(m->health);
     free(m->inspect);
     free(m->name);
     free(m->path);

@@ -12,9 +12,11 @@
 #define RUN_MODEL_H
 
 #include "loader/registry.h"
+#include "run/measure.h"
 
 #include <pawl/plugin.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct run_model_config {
@@ -28,9 +30,11 @@ typedef struct run_model_config {
     const char *options;    /* JSON object for the engine, or NULL             */
     bool engine_only;       /* neither tokenizer nor dialect are wanted         */
     const char *dialect;    /* chat dialect by name, or NULL                   */
+    metrics *metrics;       /* where its series are, or NULL                   */
 } run_model_config;
 
 typedef struct run_scheduler run_scheduler;
+typedef struct run_health run_health;
 
 typedef struct run_model {
     char *name;
@@ -49,13 +53,18 @@ typedef struct run_model {
     pawl_tokenizer_info vocabulary;
     uint32_t longest_piece; /* bytes of the longest token              */
     uint32_t max_sequences;
-    int64_t created_ms;       /* wall clock at opening                    */
-    run_scheduler *scheduler; /* NULL until the runtime serves it         */
+    int64_t created_ms;              /* wall clock at opening                    */
+    run_scheduler *scheduler;        /* NULL until the runtime serves it         */
+    run_health *health;              /* ready.h; NULL in tests                   */
+    metric *measures[MEASURE_COUNT]; /* NULL each where nothing is measured */
 } run_model;
 
 pawl_status run_model_open(registry *plugins, const run_model_config *config, run_model **model,
                            pawl_error *error);
 void run_model_close(run_model *model); /* NULL allowed */
+/* What a model is called that has no name: "models/Smol.Q4_1.gguf" is "Smol.Q4_1". To be
+ * free()d. */
+char *run_model_name_of(const char *path);
 
 /* inspect() of the first engine that knows the format. The caller free()s *json. */
 pawl_status run_model_inspect(registry *plugins, const char *path, char **json, pawl_error *error);

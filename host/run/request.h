@@ -46,6 +46,7 @@ typedef struct run_request {
     cJSON *echo;              /* object: what the answer repeats; stored as is */
     bool store;               /* keep it in the store                          */
     bool generate;            /* false: prefill and cache, sample nothing      */
+    bool probe;               /* our own (ready.h): not measured, leaves no sequence */
     bool truncate;            /* drop the oldest turns instead of refusing     */
     bool logprobs;            /* events carry log-probabilities                */
     uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */

@@ -24,34 +24,72 @@
 struct run_runtime {
     const base_clock *clock;
     store *store; /* or NULL                                  */
+    metrics *metrics;
     run_worker *worker;
     run_model **models; /* n_models of them; fixed after run_open() */
     size_t n_models;
     atomic_bool stopping;
 };
 
+/* Two models of one name are found before the first is loaded, which may take minutes. */
+static pawl_status check_names(const run_config *config, pawl_error *error)
+{
+    char *names[2];
+    bool same = false;
+    for (size_t i = 1; i < config->n_models; i++) {
+        for (size_t k = 0; k < i && !same; k++) {
+            for (size_t n = 0; n < 2; n++) {
+                const run_model_config *m = &config->models[n ? i : k];
+                names[n] = m->name ? strdup(m->name) : run_model_name_of(m->path);
+            }
+            same = names[0] && names[1] && strcmp(names[0], names[1]) == 0;
+            if (same)
+                pawl_fail(error, PAWL_E_ARGUMENT,
+                          "two models are named %s; give one another name: NAME=PATH", names[0]);
+            free(names[0]);
+            free(names[1]);
+        }
+    }
+    return same ? PAWL_E_ARGUMENT : PAWL_OK;
+}
+
 static pawl_status open_models(run_runtime *r, const run_config *config, pawl_error *error)
 {
     uint32_t queue_limit = config->queue_limit ? config->queue_limit : DEFAULT_QUEUE;
+    pawl_status status = check_names(config, error);
+    if (status)
+        return status;
     r->models = calloc(config->n_models + 1, sizeof *r->models);
     if (!r->models)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for %zu models", config->n_models);
     for (size_t i = 0; i < config->n_models; i++) {
-        pawl_status status =
-            run_model_open(config->plugins, &config->models[i], &r->models[i], error);
+        run_model_config model = config->models[i];
+        model.metrics = config->metrics;
+        status = run_model_open(config->plugins, &model, &r->models[i], error);
         if (status)
             return status;
         r->n_models++;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(r->models[k]->name, r->models[i]->name) == 0)
-                return pawl_fail(error, PAWL_E_ARGUMENT,
-                                 "two models are named %s; give one another name: NAME=PATH",
-                                 r->models[i]->name);
         status = run_scheduler_open(r->models[i], queue_limit, &r->models[i]->scheduler, error);
         if (status)
             return status;
     }
     return PAWL_OK;
+}
+
+/* What is asked for only when somebody wants to know. */
+static void collect(void *arg)
+{
+    const run_runtime *r = arg;
+    for (size_t i = 0; i < r->n_models; i++) {
+        const run_model *m = r->models[i];
+        uint64_t total = 0, unused = 0;
+        m->engine_api->capacity(m->engine, &total, &unused);
+        metric_set(m->measures[MEASURE_KV_PAGES], (double)total);
+        metric_set(m->measures[MEASURE_KV_FREE], (double)unused);
+        metric_set(m->measures[MEASURE_KV_USAGE],
+                   total ? (double)(total - unused) / (double)total : 0);
+        metric_set(m->measures[MEASURE_WAITING], run_scheduler_waiting(m->scheduler));
+    }
 }
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error)
@@ -63,6 +101,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
     r->clock = config->clock;
+    r->metrics = config->metrics;
     r->store = config->store;
     r->worker = run_worker_open(WORKER_JOBS);
     pawl_status status = r->worker
@@ -72,6 +111,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
         run_close(r);
         return status;
     }
+    metrics_on_write(config->metrics, collect, r);
     *runtime = r;
     return PAWL_OK;
 }
@@ -118,6 +158,11 @@ run_model *run_model_find(const run_runtime *r, const char *name)
 const base_clock *run_clock(const run_runtime *r)
 {
     return r->clock;
+}
+
+metrics *run_metrics(const run_runtime *r)
+{
+    return r->metrics;
 }
 
 int run_retry_after(const run_runtime *r)
@@ -251,8 +296,8 @@ static bool start_prompt(run_runtime *r, run_request *request, const run_prompt 
     return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
 }
 
-bool run_start_choices(run_runtime *r, run_request *request, size_t n, run_listener listener,
-                       run_turn **turns, run_refusal *refusal)
+static bool start(run_runtime *r, run_request *request, size_t n, run_listener listener,
+                  run_turn **turns, run_refusal *refusal)
 {
     run_prompt prompt;
     bool ok = check_request(r, request, refusal) && run_prompt_build(r, request, &prompt, refusal);
@@ -262,6 +307,16 @@ bool run_start_choices(run_runtime *r, run_request *request, size_t n, run_liste
     }
     run_request_free(request);
     return ok;
+}
+
+bool run_start_choices(run_runtime *r, run_request *request, size_t n, run_listener listener,
+                       run_turn **turns, run_refusal *refusal)
+{
+    const run_model *model = request->model;
+    if (start(r, request, n, listener, turns, refusal))
+        return true;
+    metric_add(model->measures[MEASURE_REJECTED_INPUT + refusal->reason], 1);
+    return false;
 }
 
 bool run_start(run_runtime *r, run_request *request, run_listener listener, run_turn **turn,

@@ -26,6 +26,7 @@ typedef struct run_config {
     store *store; /* becomes the runtime's; NULL: nothing can be stored */
     const base_clock *clock;
     uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
+    metrics *metrics;     /* outlives the runtime; NULL: nothing is measured    */
 } run_config;
 
 /* Why a request was not accepted; what the client should be told and do. */
@@ -62,6 +63,7 @@ const base_clock *run_clock(const run_runtime *runtime);
 /* Seconds after which it is worth asking a server again that had too much to do: from
  * how many turns wait and how long turns have taken lately. [any] */
 int run_retry_after(const run_runtime *runtime);
+metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [any] */
 
 /* Prepares a request (history, rendering, tokens, context check) and queues it. The
  * request becomes the runtime's in every case. False: refused, *refusal says why and

@@ -136,10 +136,21 @@ static void cancel_marked(run_scheduler *s)
     }
 }
 
+/* What others see of this thread's state. */
+static void publish(const run_scheduler *s)
+{
+    metric *const *all = s->model->measures;
+    size_t busy = s->step.n_active, held = s->sequences.n_entries;
+    metric_set(all[MEASURE_RUNNING], (double)busy);
+    metric_set(all[MEASURE_LIVE_BUSY], (double)busy);
+    metric_set(all[MEASURE_LIVE_IDLE], (double)(held > busy ? held - busy : 0));
+}
+
 static void *engine_thread(void *arg)
 {
     run_scheduler *s = arg;
     for (;;) {
+        publish(s);
         admit_all(s);
         cancel_marked(s);
         if (s->step.n_active)
@@ -200,6 +211,11 @@ bool run_scheduler_claim(run_scheduler *s)
 void run_scheduler_unclaim(run_scheduler *s)
 {
     atomic_fetch_sub(&s->claimed, 1);
+}
+
+uint32_t run_scheduler_waiting(run_scheduler *s)
+{
+    return atomic_load(&s->claimed);
 }
 
 bool run_scheduler_submit(run_scheduler *s, run_turn *turn)

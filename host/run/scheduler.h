@@ -19,6 +19,7 @@ pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run
 bool run_scheduler_claim(run_scheduler *s);
 /* Gives back a claimed place that is not used. [any] */
 void run_scheduler_unclaim(run_scheduler *s);
+uint32_t run_scheduler_waiting(run_scheduler *s); /* turns in the queue. [any] */
 /* Queues a turn in a claimed place; the scheduler's reference goes with it. False: it
  * was closed meanwhile, the turn is still the caller's. [any] */
 bool run_scheduler_submit(run_scheduler *s, run_turn *turn);

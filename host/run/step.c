@@ -6,6 +6,7 @@
 #include "run/step.h"
 
 #include "base/log.h"
+#include "run/ready.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +57,14 @@ void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const
     run_active ended = step->active[i];
     step->active[i] = step->active[--step->n_active];
     run_step_wake(step, ended.turn);
-    if (outcome == TURN_FAILED)
+    if (outcome == TURN_FAILED || ended.turn->request->probe)
         live_drop(step->sequences, ended.entry);
     else
         live_keep(step->sequences, ended.entry);
     const base_clock *clock = ended.turn->clock;
     int64_t ns = clock->monotonic_ns(clock->context) - ended.started_ns;
-    run_pace_note(step->pace, ns > 0 ? (uint64_t)ns / 1000000 : 0);
+    if (!ended.turn->request->probe) /* one token says nothing of how long turns take */
+        run_pace_note(step->pace, ns > 0 ? (uint64_t)ns / 1000000 : 0);
     run_turn_end(ended.turn, outcome, why);
 }
 
@@ -175,8 +177,27 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
     }
 }
 
+/* What a pass was, and whether its engine can go on. */
+static void measure_step(const run_step *step, size_t n_slots, int64_t ns, pawl_status status)
+{
+    metric *const *all = step->model->measures;
+    uint64_t n_tokens = 0;
+    bool lost = status == PAWL_E_DEVICE;
+    for (size_t k = 0; k < n_slots; k++) {
+        n_tokens += step->slots[k].n_tokens;
+        lost = lost || (!status && step->slots[k].status == PAWL_E_DEVICE);
+    }
+    metric_observe(all[MEASURE_STEP_TIME], (double)ns / 1e9);
+    metric_observe(all[MEASURE_STEP_TOKENS], (double)n_tokens);
+    metric_observe(all[MEASURE_STEP_SLOTS], (double)n_slots);
+    if (lost)
+        run_lost(step->model);
+}
+
 void run_step_run(run_step *step)
 {
+    const base_clock *clock = step->active[0].turn->clock;
+    int64_t begin = clock->monotonic_ns(clock->context);
     pawl_error error = {.struct_size = sizeof error};
     const pawl_engine_api *api = step->model->engine_api;
     size_t n_slots = build_slots(step);
@@ -187,6 +208,7 @@ void run_step_run(run_step *step)
         status = api->wait(step->model->engine, ticket, &error);
     if (status && status != PAWL_E_CANCELLED)
         log_write(PAWL_LOG_ERROR, "run", "%s: a step failed: %s", step->model->name, error.message);
+    measure_step(step, n_slots, clock->monotonic_ns(clock->context) - begin, status);
     /* Turns are found by their sequence: ending one moves another into its place. */
     for (size_t k = 0; k < n_slots; k++) {
         if (status)

@@ -61,6 +61,7 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
     turn->request = request;
     turn->listener = listener;
     turn->clock = clock;
+    turn->arrived = clock->monotonic_ns(clock->context);
     turn->store = request->store ? keep : NULL;
     turn->prompt = *prompt;
     *prompt = (run_prompt){0};
@@ -91,8 +92,37 @@ void run_turn_created(run_turn *turn)
     send(turn, run_event_new(RUN_CREATED));
 }
 
+/* Whether the turn counts in the measures. */
+static bool is_measured(const run_turn *turn)
+{
+    return !turn->request->probe;
+}
+
+static void observe(const run_turn *turn, enum run_measure which, int64_t ns)
+{
+    metric_observe(turn->request->model->measures[which], (double)ns / 1e9);
+}
+
+static void count(const run_turn *turn, enum run_measure which, uint64_t more)
+{
+    metric_add(turn->request->model->measures[which], (double)more);
+}
+
+static int64_t now(const run_turn *turn)
+{
+    return turn->clock->monotonic_ns(turn->clock->context);
+}
+
 void run_turn_in_progress(run_turn *turn, uint64_t cached)
 {
+    turn->admitted = now(turn);
+    if (is_measured(turn)) {
+        observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
+        count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
+        count(turn, MEASURE_CACHED_TOKENS, cached);
+        count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
+        count(turn, MEASURE_PREFIX_HITS, cached);
+    }
     turn->usage.cached_tokens = cached;
     turn->in_progress = true;
     send(turn, run_event_new(RUN_IN_PROGRESS));
@@ -108,9 +138,25 @@ static bool ends_reply(const run_turn *turn, int32_t token, uint64_t n_generated
     return false;
 }
 
+static void measure_token(run_turn *turn)
+{
+    int64_t before = turn->latest;
+    turn->latest = now(turn);
+    if (!turn->first)
+        turn->first = turn->latest;
+    if (!is_measured(turn))
+        return;
+    count(turn, MEASURE_GENERATED_TOKENS, 1);
+    if (before)
+        observe(turn, MEASURE_BETWEEN_TOKENS, turn->latest - before);
+    else
+        observe(turn, MEASURE_FIRST_TOKEN, turn->latest - turn->arrived);
+}
+
 bool run_turn_token(run_turn *turn, int32_t token, float logprob, const struct pawl_top *top,
                     uint32_t n_top, enum run_turn_outcome *outcome)
 {
+    measure_token(turn);
     turn->tokens[turn->n_tokens++] = token;
     uint64_t n_generated = turn->n_tokens - turn->n_prompt;
     *outcome = TURN_STOPPED;
@@ -184,6 +230,40 @@ static run_record *make_record(run_turn *turn, enum run_turn_outcome outcome, co
     return NULL;
 }
 
+static run_times times_of(const run_turn *turn)
+{
+    run_times times = {0};
+    if (turn->admitted)
+        times.queue = turn->admitted - turn->arrived;
+    if (turn->first) {
+        times.prefill = turn->first - turn->admitted;
+        times.decode = turn->latest - turn->first;
+    }
+    return times;
+}
+
+/* Everything that is known of a turn when it ends. */
+static void measure_end(const run_turn *turn, enum run_turn_outcome outcome)
+{
+    const run_usage *usage = &turn->usage;
+    run_times times = times_of(turn);
+    bool calls = outcome == TURN_STOPPED && run_stream_calls(turn->stream);
+    if (!is_measured(turn))
+        return;
+    count(turn, calls ? MEASURE_ENDED_CALLS : MEASURE_ENDED_STOP + outcome, 1);
+    metric *const *all = turn->request->model->measures;
+    metric_observe(all[MEASURE_PROMPT_SIZE], (double)usage->input_tokens);
+    metric_observe(all[MEASURE_REPLY_SIZE], (double)usage->output_tokens);
+    observe(turn, MEASURE_TOTAL_TIME, now(turn) - turn->arrived);
+    if (!turn->first)
+        return;
+    observe(turn, MEASURE_PREFILL_TIME, times.prefill);
+    observe(turn, MEASURE_DECODE_TIME, times.decode);
+    observe(turn, MEASURE_INFERENCE_TIME, times.prefill + times.decode);
+    if (usage->output_tokens > 1)
+        observe(turn, MEASURE_PER_TOKEN, times.decode / (int64_t)(usage->output_tokens - 1));
+}
+
 /* The last thing a turn does. */
 static void send_end(run_turn *turn)
 {
@@ -193,6 +273,7 @@ static void send_end(run_turn *turn)
         turn->record = NULL;
         event->stop_reason = turn->stop_reason;
         event->usage = turn->usage;
+        event->times = times_of(turn);
         send(turn, event);
     } else {
         log_write(PAWL_LOG_ERROR, "run", "%s: no memory for its last event", turn->request->id);
@@ -240,6 +321,7 @@ void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why
     turn->usage.output_tokens = turn->n_tokens - turn->n_prompt;
     turn->usage.reasoning_tokens = run_stream_reasoning(turn->stream);
     turn->stop_reason = reason_of(turn, outcome);
+    measure_end(turn, outcome);
     turn->record = make_record(turn, outcome, why);
     if (!turn->record || !turn->store) {
         send_end(turn);

@@ -42,6 +42,10 @@ struct run_turn {
                              * it waits for this one's prompt, which it shares       */
     run_stream *stream;
     run_usage usage;
+    int64_t arrived;    /* monotonic ns, like the three below; 0: not yet     */
+    int64_t admitted;   /* its first step                                     */
+    int64_t first;      /* its first token                                    */
+    int64_t latest;     /* its latest token                                   */
     bool in_progress;   /* IN_PROGRESS was sent                               */
     bool retried;       /* the engine had no memory once already              */
     run_record *record; /* between the end and END                            */

@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -96,8 +97,9 @@ class Server:
         self.data = self.folder / "data"
         self.data.mkdir(0o700)
         self.log_path = self.folder / "stderr.log"
+        # What runs when a test is over is cancelled at once; ops_test.py is about draining.
         self.command = [PAWL, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--threads", "2",
-                        "--plugin-dir", TEST_PLUGINS, *args]
+                        "--plugin-dir", TEST_PLUGINS, "--drain-seconds", "0", *args]
         for name, model in models.items():
             self.command += ["--model", f"{name}={self._path_of(name, model)}"]
         self.environment = {name: value for name, value in os.environ.items() if name != "PAWL_API_KEY"}
@@ -113,7 +115,8 @@ class Server:
 
     # ------------------------------------------------------------- process
 
-    def start(self):
+    def start(self, wait=True):
+        """Starts it; with wait, until it has tried its models."""
         log = open(self.log_path, "ab")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=log, env=self.environment, text=True)
@@ -125,10 +128,15 @@ class Server:
                 if (ready := READY.match(line.strip())):
                     self.scheme, self.address = ready.groups()
                     self.host, self.port = self.address.rsplit(":", 1)
-                    return self
+                    return self.tried() if wait else self
         finally:
             watchdog.cancel()
         raise AssertionError(f"the server ended before it listened, with status {self.process.wait()}")
+
+    def tried(self):
+        while b"is starting" in self.http("GET", "/readyz").body:
+            time.sleep(0.01)
+        return self
 
     @property
     def base_url(self):
@@ -198,10 +206,17 @@ class Server:
 
     # ------------------------------------------------------------ requests
 
+    def _connection(self, timeout):
+        if self.scheme == "http":
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        anybody = ssl.create_default_context()  # whose certificate it is, limits_test.py looks at
+        anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+        return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=anybody)
+
     def http(self, method, path, body=None, timeout=60, **headers):
         """One HTTP request on a connection of its own. A body that is not bytes is
         sent as JSON. Header names with _ for -."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOWNESS)
+        connection = self._connection(timeout * SLOWNESS)
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()

@@ -107,7 +107,7 @@ def tokens_per_second(server, n=600):
 @case
 def the_slow_delay_nobody():
     """A reader of one byte a second and 100 heads that never end, beside a stream."""
-    with Server(SCRIPT, "--header-timeout", "60") as server, Steady(server):
+    with Server(SCRIPT, "--header-seconds", "60") as server, Steady(server):
         alone, beside = [], []
         for _ in range(4):
             alone.append(tokens_per_second(server))
@@ -138,7 +138,7 @@ def the_slow_delay_nobody():
 @case
 def who_does_not_read_is_closed():
     script = {"replay": {**SCRIPT["replay"], "context": 60000}}
-    with Server(script, "--write-timeout", "2") as server, Steady(server):
+    with Server(script, "--write-seconds", "2") as server, Steady(server):
         readers = [dial(server, request(input="flood", stream=True), 2048) for _ in range(4)]
         sockets = [server.connect() for _ in range(4)]
         for ws in sockets:
@@ -154,7 +154,7 @@ def who_does_not_read_is_closed():
 
 @case
 def slow_heads_bodies_and_messages_end():
-    with Server(SCRIPT, "--header-timeout", "1", "--body-timeout", "1") as server, Steady(server):
+    with Server(SCRIPT, "--header-seconds", "1", "--body-seconds", "1") as server, Steady(server):
         silent, half = dial(server), dial(server, b"GET /health HTTP/1.1\r\nHost: loc")
         body = dial(server, HEAD + b"Content-Length: 1000\r\n\r\n{")
         ws = server.connect()
@@ -337,7 +337,7 @@ def tls():
             need(words in said, f"{words!r} is not in {said!r}")
         other.chmod(0o600)
         need("cannot be used together" in refused_start(server, "--tls-cert", certificate, "--tls-key", other), "a foreign key")
-        server.command += ["--tls-cert", certificate, "--tls-key", key, "--header-timeout", "2"]
+        server.command += ["--tls-cert", certificate, "--tls-key", key, "--header-seconds", "2"]
         server.start()
         equal(server.scheme, "https", "scheme of the line that it prints")
         need("is good until" in server.log() or "certificate" in server.log(), "the certificate's end is not logged")

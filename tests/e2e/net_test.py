@@ -544,13 +544,14 @@ def the_end_of_the_server():
         start = time.monotonic()
         other.stop()
         need(time.monotonic() - start < 3 * SLOWNESS, "the end took long")
-        last, code = None, 0
+        got, code = [], 0
         try:
             while True:
-                last = json.loads(ws.recv())
+                got.append(json.loads(ws.recv()))
         except WebSocketError as end:
             code = end.code
-        equal((last["type"], last["response"]["status"], code), ("response.incomplete", "cancelled", 1001), "the end of a turn")
+        equal((got[-2]["type"], got[-2]["response"]["status"], code), ("response.incomplete", "cancelled", 1001), "the end of a turn")
+        check_error(got[-1], "server_is_overloaded", 503)  # the request that waited behind it
         equal(close_code_of(idle), 1001, "close code of an idle socket")
         equal(plain.recv(1), b"", "an idle connection")
         rest = b""

@@ -26,13 +26,14 @@ INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # A name without a slash is a file beside the includer.
 ROOMS = {
     "host/base": ["base/"],
+    "host/config": ["base/", "config/"],
     "host/loader": ["base/", "loader/"],
     "host/run": ["base/", "loader/", "store/", "run/"],
     "host/api": ["base/", "run/", "api/"],
     "host/script": ["base/", "run/", "script/"],
     "host/net": ["base/", "run/", "api/", "net/"],
     "host/include": [],
-    "host": ["base/", "loader/", "run/", "api/", "net/", "script/", "store/"],
+    "host": ["base/", "config/", "loader/", "run/", "api/", "net/", "script/", "store/"],
     "store": ["base/", "store/", "schema_sql.h"],
     "plugins/formats": ["formats/"],
     "plugins": ["formats/", "kernels/kernels.h"],  # and its own folder: rooms_of()

@@ -13,13 +13,14 @@ static int32_t probe(pawl_error *error)
 
 static pawl_status init(const pawl_host *host, pawl_error *error)
 {
-    (void)host;
     (void)error;
+    replay_report_to(host);
     return PAWL_OK;
 }
 
 static void shutdown(void)
 {
+    replay_report_to(NULL);
 }
 
 static const void *get_interface(const char *id)

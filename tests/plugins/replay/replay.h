@@ -107,6 +107,10 @@ pawl_status replay_state_load(pawl_sequence *sequence, uint32_t part, const int3
                               uint64_t begin, uint64_t end, const pawl_source *from,
                               pawl_error *error);
 
+/* report.c: to the host of the process, where it takes reports. */
+void replay_report_to(const pawl_host *to); /* NULL: no longer */
+void replay_report_pass(uint64_t n_slots, uint64_t ms);
+
 /* submit.c */
 pawl_status replay_submit(pawl_engine *engine, pawl_slot *slots, uint64_t stride, uint64_t n_slots,
                           uint64_t *ticket, pawl_error *error);

@@ -191,6 +191,7 @@ static pawl_status run(pawl_engine *engine, pawl_slot *slots, uint64_t stride, u
         ms = delay > ms ? delay : ms;
     }
     bool done = spend(engine, ms);
+    replay_report_pass(n_slots, ms);
     for (uint64_t i = 0; i < n_slots; i++) {
         pawl_slot *slot = &work[i];
         if (!done && !slot->status) {

@@ -22,6 +22,7 @@
 #include "api/api.h"
 #include "base/queue.h"
 #include "run/keys.h"
+#include "run/ready.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,6 +43,7 @@ struct run_runtime {
     queue *jobs;
     pthread_t thread;
     atomic_bool full; /* jobs are refused */
+    atomic_bool unready;
     /* A stored key: its hash, and what is to be said of it. */
     char key_hash[STORE_KEY_HASH_SIZE];
     atomic_int key_answer;
@@ -93,6 +95,12 @@ const base_clock *run_clock(const run_runtime *runtime)
 {
     (void)runtime;
     return clock_system();
+}
+
+bool run_is_ready(run_runtime *runtime, char *why, size_t size)
+{
+    snprintf(why, size, "No model is loaded.");
+    return !atomic_load(&runtime->unready);
 }
 
 int run_retry_after(const run_runtime *runtime)
@@ -257,6 +265,20 @@ void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg)
     run_event_free(event);
     if (call->kind == API_STREAM)
         emit(arg, "event", text, (size_t)n);
+}
+
+bool api_call_summary(const api_call *call, api_summary *summary)
+{
+    (void)call;
+    (void)summary;
+    return false;
+}
+
+const char *api_endpoint(const char *method, const char *path)
+{
+    (void)method;
+    (void)path;
+    return "fake";
 }
 
 bool api_call_done(const api_call *call)

@@ -141,7 +141,8 @@ static void a_socket_has_a_lifetime(void **state)
     frame(busy, 1, "endless delay=50 lane=a");
     frame(busy, 1, "stream n=1 lane=a");
     expect(idle, "error 400 websocket_connection_limit_reached -\x88\x0a\x03\xe8lifetime");
-    expect(busy, "{\"end\":\"cancelled\",\"parent\":\"none\"}\x88\x0a\x03\xe8lifetime");
+    expect(busy, "{\"end\":\"cancelled\",\"parent\":\"none\"}\x81\x2e"
+                 "error 400 websocket_connection_limit_reached a\x88\x0a\x03\xe8lifetime");
     close(busy);
     close(idle);
     stop(&f);
@@ -250,6 +251,27 @@ static void stops_before_it_serves(void **state)
     net_close(NULL);
 }
 
+/* Those who watch the server do not wait for its worker. */
+static void probes_need_no_worker(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"livez", "readyz", "health", "v1/health"};
+    fixture f = {.runtime = fake_open()};
+    start(&f, (net_config){0});
+    atomic_store(&f.runtime->full, true);
+    for (int ready = 1; ready >= 0; ready--) {
+        atomic_store(&f.runtime->unready, !ready);
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            int fd = dial(&f);
+            get(fd, paths[i], "");
+            expect(fd, ready || i == 0 ? "200 OK" : "503 Service Unavailable");
+            close(fd);
+        }
+    }
+    atomic_store(&f.runtime->full, false);
+    stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +286,7 @@ int main(void)
         cmocka_unit_test(whoever_goes_is_cancelled),
         cmocka_unit_test(stops_while_much_runs),
         cmocka_unit_test(stops_before_it_serves),
+        cmocka_unit_test(probes_need_no_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
