@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #define DEFAULT_SEQUENCES 16
-/* Open sequences per running one: the idle ones keep the state of earlier turns. */
-#define IDLE_FACTOR 4
 #define MAX_INSPECT_BYTES (16u << 20)
 
 char *run_model_name_of(const char *path)
@@ -158,7 +156,7 @@ static pawl_status open_engine(run_model *m, const run_model_config *config, paw
 {
     pawl_engine_config engine = {
         .struct_size = sizeof engine,
-        .max_sequences = m->max_sequences * IDLE_FACTOR,
+        .max_sequences = m->max_sequences * RUN_IDLE_FACTOR,
         .max_context = config->max_context,
         .memory_budget = config->memory_budget ? config->memory_budget : default_budget(),
         .threads = config->threads,

@@ -19,6 +19,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* Open sequences per running one: the idle ones keep the state of earlier turns. */
+#define RUN_IDLE_FACTOR 4
+
 typedef struct run_model_config {
     const char *name;       /* what clients ask for; NULL: made from the path  */
     const char *path;       /* file or folder                                  */

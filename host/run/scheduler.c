@@ -22,8 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_FACTOR 4 /* as in model.c: open sequences per running turn */
-
 struct run_scheduler {
     const run_model *model;
     queue *inbox;
@@ -184,8 +182,8 @@ pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run
     pawl_status status =
         s->inbox ? PAWL_OK : pawl_fail(error, PAWL_E_MEMORY, "no memory for a queue");
     if (!status)
-        status =
-            live_set_open(&s->sequences, model, (size_t)model->max_sequences * IDLE_FACTOR, error);
+        status = live_set_open(&s->sequences, model, (size_t)model->max_sequences * RUN_IDLE_FACTOR,
+                               error);
     if (!status)
         status = run_step_open(&s->step, model, &s->sequences, &s->pace, error);
     if (!status && pthread_create(&s->thread, NULL, engine_thread, s) != 0)
