@@ -69,7 +69,8 @@ static pawl_status open_models(run_runtime *r, const run_config *config, pawl_er
         if (status)
             return status;
         r->n_models++;
-        status = run_scheduler_open(r->models[i], queue_limit, &r->models[i]->scheduler, error);
+        status =
+            run_scheduler_open(r->models[i], queue_limit, false, &r->models[i]->scheduler, error);
         if (status)
             return status;
     }

@@ -28,6 +28,7 @@ struct run_scheduler {
     atomic_uint claimed; /* places in the queue that are taken     */
     uint32_t queue_limit;
     atomic_bool closing;
+    bool driven; /* no thread: whoever opened it calls run_scheduler_round() */
     pthread_t thread;
     run_turn *pending; /* next to be admitted, or NULL           */
     run_pace pace;     /* how long turns take                   */
@@ -85,7 +86,7 @@ static run_turn *next_turn(run_scheduler *s)
 {
     run_turn *turn = s->step.woken;
     if (!turn)
-        return queue_pop(s->inbox, s->step.n_active ? 0 : -1);
+        return queue_pop(s->inbox, s->driven || s->step.n_active ? 0 : -1);
     s->step.woken = turn->next;
     turn->next = NULL;
     return turn;
@@ -144,20 +145,21 @@ static void publish(const run_scheduler *s)
     metric_set(all[MEASURE_LIVE_IDLE], (double)(held > busy ? held - busy : 0));
 }
 
+bool run_scheduler_round(run_scheduler *s)
+{
+    publish(s);
+    admit_all(s);
+    cancel_marked(s);
+    if (s->step.n_active)
+        run_step_run(&s->step);
+    return s->step.n_active || s->pending || s->step.woken || queue_size(s->inbox);
+}
+
 static void *engine_thread(void *arg)
 {
     run_scheduler *s = arg;
-    for (;;) {
-        publish(s);
-        admit_all(s);
-        cancel_marked(s);
-        if (s->step.n_active)
-            run_step_run(&s->step);
-        else if (!s->pending && !s->step.woken && atomic_load(&s->closing) &&
-                 queue_size(s->inbox) == 0)
-            break;
-    }
-    live_set_close(&s->sequences);
+    while (run_scheduler_round(s) || !atomic_load(&s->closing))
+        continue;
     return NULL;
 }
 
@@ -165,18 +167,19 @@ static void scheduler_free(run_scheduler *s)
 {
     run_step_close(&s->step);
     queue_free(s->inbox);
-    free(s->sequences.entries);
+    live_set_close(&s->sequences);
     free(s);
 }
 
-pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run_scheduler **out,
-                               pawl_error *error)
+pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, bool driven,
+                               run_scheduler **out, pawl_error *error)
 {
     run_scheduler *s = calloc(1, sizeof *s);
     if (!s)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for a scheduler");
     s->model = model;
     s->queue_limit = queue_limit;
+    s->driven = driven;
     s->inbox = queue_open(queue_limit);
     run_pace_init(&s->pace);
     pawl_status status =
@@ -186,7 +189,7 @@ pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run
                                error);
     if (!status)
         status = run_step_open(&s->step, model, &s->sequences, &s->pace, error);
-    if (!status && pthread_create(&s->thread, NULL, engine_thread, s) != 0)
+    if (!status && !driven && pthread_create(&s->thread, NULL, engine_thread, s) != 0)
         status = pawl_fail(error, PAWL_E_MEMORY, "the engine thread cannot be started");
     if (status) {
         scheduler_free(s);
@@ -236,6 +239,10 @@ void run_scheduler_close(run_scheduler *s)
     atomic_store(&s->closing, true);
     queue_close(s->inbox);
     s->model->engine_api->cancel(s->model->engine);
-    pthread_join(s->thread, NULL);
+    if (s->driven)
+        while (run_scheduler_round(s))
+            continue;
+    else
+        pthread_join(s->thread, NULL);
     scheduler_free(s);
 }

@@ -13,8 +13,13 @@
 
 #include "run/turn.h"
 
-pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, run_scheduler **out,
-                               pawl_error *error);
+/* driven: no thread is started; whoever opened it is the engine thread and calls
+ * run_scheduler_round(). For simulations, which must be able to repeat a schedule. */
+pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, bool driven,
+                               run_scheduler **out, pawl_error *error);
+/* One round: admits, cancels, runs at most one pass. False: there is nothing left to do.
+ * [engine] */
+bool run_scheduler_round(run_scheduler *s);
 /* Claims a place in the queue. False: it is full or closed. [any] */
 bool run_scheduler_claim(run_scheduler *s);
 /* Gives back a claimed place that is not used. [any] */

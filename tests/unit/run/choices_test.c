@@ -61,7 +61,7 @@ static bench *bench_open(uint64_t pages, int reply_length)
     pthread_cond_init(&b->ended, NULL);
     b->engine = (pawl_engine){.max_sequences = 16, .pages = pages, .reply_length = reply_length};
     b->model = fake_model(&b->engine);
-    assert_int_equal(run_scheduler_open(&b->model, 64, &b->scheduler, NULL), PAWL_OK);
+    assert_int_equal(run_scheduler_open(&b->model, 64, false, &b->scheduler, NULL), PAWL_OK);
     return b;
 }
 

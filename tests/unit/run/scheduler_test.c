@@ -67,7 +67,7 @@ static bench *bench_open(uint64_t pages, int reply_length, uint32_t queue)
     b->seen = calloc(MAX_TURNS, sizeof *b->seen);
     b->engine = (pawl_engine){.max_sequences = 16, .pages = pages, .reply_length = reply_length};
     b->model = fake_model(&b->engine);
-    assert_int_equal(run_scheduler_open(&b->model, queue, &b->scheduler, NULL), PAWL_OK);
+    assert_int_equal(run_scheduler_open(&b->model, queue, false, &b->scheduler, NULL), PAWL_OK);
     return b;
 }
 
