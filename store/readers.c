@@ -17,7 +17,7 @@ static pawl_status open_one(reader *one, const char *path, pawl_error *error)
     if (!status)
         status = responses_open(&one->rows, one->db, false, error);
     if (!status)
-        status = conversations_open(&one->talks, &one->rows, false, error);
+        status = talks_open(&one->talks, &one->rows, false, error);
     return status;
 }
 
@@ -38,7 +38,7 @@ pawl_status readers_open(readers *all, const char *path, pawl_error *error)
 void readers_close(readers *all)
 {
     for (size_t i = 0; i < READERS_COUNT; i++) {
-        conversations_close(&all->each[i].talks);
+        talks_close(&all->each[i].talks);
         responses_close(&all->each[i].rows);
         db_close(all->each[i].db);
         pthread_mutex_destroy(&all->each[i].lock);

@@ -6,7 +6,7 @@
 #ifndef STORE_READERS_H
 #define STORE_READERS_H
 
-#include "store/conversations.h"
+#include "store/talks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@ typedef struct reader {
     pthread_mutex_t lock; /* guards what follows              */
     sqlite3 *db;          /* its own connection               */
     responses rows;       /* its statements                   */
-    conversations talks;  /* and these                        */
+    talks talks;          /* and these                        */
 } reader;
 
 typedef struct readers {

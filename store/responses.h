@@ -30,7 +30,7 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
 void responses_close(responses *r);
 
 /* As in store.h, but at once and inside the transaction that is open; of a conversation
- * only its name is kept (conversations.h does the rest). head: the parent may be removed,
+ * only its name is kept (talks.h does the rest). head: the parent may be removed,
  * for a conversation has it as its head. A status from SQLite itself (db_fail) may have
  * ended that transaction. [owner] */
 pawl_status responses_put(responses *r, const store_response *response, bool head,

@@ -82,7 +82,7 @@ static pawl_status store_conversation_get(store *table, const char *id,
     if (!record_id_ok(id))
         return fail_unknown(error);
     reader *one = readers_take(&s->readers);
-    pawl_status status = conversations_get(&one->talks, id, conversation, error);
+    pawl_status status = talks_get(&one->talks, id, conversation, error);
     readers_give(one);
     return status;
 }
@@ -99,7 +99,7 @@ static pawl_status store_conversation_list(store *table, const store_page *page,
     if (page->after && !record_id_ok(page->after))
         return fail_unknown(error);
     reader *one = readers_take(&s->readers);
-    pawl_status status = conversations_list(&one->talks, page, list, n, error);
+    pawl_status status = talks_list(&one->talks, page, list, n, error);
     readers_give(one);
     return status;
 }

@@ -37,7 +37,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/queue.h"
-#include "store/conversations.h"
+#include "store/talks.h"
 #include "store/record.h"
 
 #define MAX_GROUP 64                /* writes in one transaction                     */
@@ -82,7 +82,7 @@ struct writer {
     pthread_t thread;           /* the store thread                               */
     sqlite3 *db;                /* [store] NULL after a disk error, until reopened */
     responses rows;             /* [store] its statements                         */
-    conversations talks;        /* [store] and these                              */
+    talks talks;                /* [store] and these                              */
     bool log_unsafe;            /* [store] the log must be emptied before a write */
     bool failing;               /* [store] the last group met an error: said once */
     int log_pages;              /* [store] in the log after the last commit       */
@@ -141,7 +141,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 static void disconnect(writer *w)
 {
-    conversations_close(&w->talks);
+    talks_close(&w->talks);
     responses_close(&w->rows);
     db_close(w->db); /* the last one to go copies the log and deletes it */
     w->db = NULL;
@@ -168,7 +168,7 @@ static pawl_status connect(writer *w, pawl_error *error)
     sqlite3_wal_hook(w->db, on_commit, w);
     status = responses_open(&w->rows, w->db, true, error);
     if (!status)
-        status = conversations_open(&w->talks, &w->rows, true, error);
+        status = talks_open(&w->talks, &w->rows, true, error);
     if (status)
         disconnect(w);
     return status;
@@ -222,13 +222,13 @@ static pawl_status apply_one(writer *w, operation *op)
 {
     switch (op->kind) {
     case PUT:
-        return conversations_put_response(&w->talks, op->put, &op->error);
+        return talks_put_response(&w->talks, op->put, &op->error);
     case REMOVE:
         return responses_remove(&w->rows, op->id, &op->error);
     case TALK_PUT:
-        return conversations_put(&w->talks, op->talk, &op->error);
+        return talks_put(&w->talks, op->talk, &op->error);
     case TALK_REMOVE:
-        return conversations_remove(&w->talks, op->id, &op->error);
+        return talks_remove(&w->talks, op->id, &op->error);
     case KEY_ADD:
         return keys_insert(w->db, &op->key, &op->error);
     case KEY_MARK:

@@ -6,6 +6,7 @@
 #include "run/turn.h"
 
 #include "base/log.h"
+#include "run/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -264,9 +265,11 @@ static void measure_end(const run_turn *turn, enum run_turn_outcome outcome)
         observe(turn, MEASURE_PER_TOKEN, times.decode / (int64_t)(usage->output_tokens - 1));
 }
 
-/* The last thing a turn does. */
+/* The last thing a turn does. Whoever hears of it may go on with the conversation. */
 static void send_end(run_turn *turn)
 {
+    if (turn->request->conversation)
+        run_conversation_let_go(turn->request->conversation);
     run_event *event = run_event_new(RUN_END);
     if (event) {
         event->record = turn->record;
@@ -309,6 +312,18 @@ static const char *reason_of(const run_turn *turn, enum run_turn_outcome outcome
                                                                      : reasons[outcome];
 }
 
+/* A turn that can be followed is the conversation's latest one. */
+static void add_conversation(const run_turn *turn, enum run_turn_outcome outcome,
+                             store_response *row)
+{
+    const run_conversation *c = turn->request->conversation;
+    if (!c)
+        return;
+    row->conversation_id = c->id;
+    if (outcome == TURN_STOPPED || outcome == TURN_LENGTH)
+        row->conversation_revision = c->revision;
+}
+
 void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why)
 {
     pawl_error error = {.struct_size = sizeof error};
@@ -328,6 +343,7 @@ void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why
         return;
     }
     store_response row = run_record_view(turn->record);
+    add_conversation(turn, outcome, &row);
     if (turn->store->put(turn->store, &row, on_stored, turn, &error) != PAWL_OK) {
         log_write(PAWL_LOG_ERROR, "run", "%s could not be stored: %s", turn->request->id,
                   error.message);

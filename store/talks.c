@@ -1,5 +1,5 @@
 /*
- * store/conversations.c - names for places in the tree of responses. See conversations.h.
+ * store/talks.c - names for places in the tree of responses. See talks.h.
  *
  *     a ── b ── c            put(d in A): d's parent is A's head, A's head becomes d
  *          │    └─ head of A remove(A): c goes with A; a and b stay for B, removed,
@@ -11,7 +11,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "store/conversations.h"
+#include "store/talks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +26,9 @@
 /* Places of the columns above. */
 enum { ID, REVISION, CREATED_MS, UPDATED_MS, TENANT, TITLE, HEAD, BASE, METADATA, TAIL };
 
-pawl_status conversations_open(conversations *c, responses *rows, bool writes, pawl_error *error)
+pawl_status talks_open(talks *t, responses *rows, bool writes, pawl_error *error)
 {
-    conversations made = {.rows = rows};
+    talks made = {.rows = rows};
     const struct {
         sqlite3_stmt **to;
         const char *sql;
@@ -51,25 +51,25 @@ pawl_status conversations_open(conversations *c, responses *rows, bool writes, p
     for (size_t i = 0; i < n; i++) {
         pawl_status status = db_prepare(rows->db, list[i].sql, list[i].to, error);
         if (status) {
-            conversations_close(&made);
+            talks_close(&made);
             return status;
         }
     }
-    *c = made;
+    *t = made;
     return PAWL_OK;
 }
 
-void conversations_close(conversations *c)
+void talks_close(talks *t)
 {
-    sqlite3_finalize(c->get);
-    sqlite3_finalize(c->place);
-    sqlite3_finalize(c->insert);
-    sqlite3_finalize(c->update);
-    sqlite3_finalize(c->advance);
-    sqlite3_finalize(c->delete_1);
-    sqlite3_finalize(c->mark);
-    sqlite3_finalize(c->leaves);
-    memset(c, 0, sizeof *c);
+    sqlite3_finalize(t->get);
+    sqlite3_finalize(t->place);
+    sqlite3_finalize(t->insert);
+    sqlite3_finalize(t->update);
+    sqlite3_finalize(t->advance);
+    sqlite3_finalize(t->delete_1);
+    sqlite3_finalize(t->mark);
+    sqlite3_finalize(t->leaves);
+    memset(t, 0, sizeof *t);
 }
 
 /* ---------------------------------------------------------------- writing --- */
@@ -80,25 +80,25 @@ typedef struct place {
     int64_t revision;             /* 0: there is no such conversation */
 } place;
 
-static pawl_status find_place(conversations *c, const char *id, place *out, pawl_error *error)
+static pawl_status find_place(talks *t, const char *id, place *out, pawl_error *error)
 {
     pawl_status status = PAWL_OK;
     *out = (place){.revision = 0};
-    rows_bind_text(c->place, 1, id);
-    int rc = sqlite3_step(c->place);
+    rows_bind_text(t->place, 1, id);
+    int rc = sqlite3_step(t->place);
     if (rc == SQLITE_ROW) {
         const char *bad = NULL;
-        out->revision = rows_int(c->place, 0, &bad);
-        const char *head = rows_link(c->place, 1, &bad);
+        out->revision = rows_int(t->place, 0, &bad);
+        const char *head = rows_link(t->place, 1, &bad);
         if (head && !bad)
             strcpy(out->head, head);
         if (bad || out->revision < 1)
             status = pawl_fail(error, PAWL_E_FORMAT, "the stored conversation %s is damaged: %s",
                                id, bad ? bad : "revision");
     } else if (rc != SQLITE_DONE) {
-        status = db_fail(c->rows->db, "looking for a conversation", error);
+        status = db_fail(t->rows->db, "looking for a conversation", error);
     }
-    rows_reset(c->place);
+    rows_reset(t->place);
     return status;
 }
 
@@ -113,10 +113,10 @@ static pawl_status fail_unknown(const char *id, pawl_error *error)
     return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored conversation %s", id);
 }
 
-static pawl_status write_row(conversations *c, sqlite3_stmt *to, const store_conversation *from,
+static pawl_status write_row(talks *t, sqlite3_stmt *to, const store_conversation *from,
                              pawl_error *error)
 {
-    bool is_new = to == c->insert;
+    bool is_new = to == t->insert;
     rows_bind_text(to, 1 + ID, from->id);
     sqlite3_bind_int64(to, 1 + UPDATED_MS, from->updated_ms);
     if (is_new) {
@@ -128,16 +128,15 @@ static pawl_status write_row(conversations *c, sqlite3_stmt *to, const store_con
     rows_bind_text(to, 1 + BASE, from->base_id);
     rows_bind_text(to, 1 + METADATA, from->metadata);
     rows_bind_text(to, 1 + TAIL, from->tail);
-    return rows_run(c->rows->db, to, "storing a conversation", error);
+    return rows_run(t->rows->db, to, "storing a conversation", error);
 }
 
-pawl_status conversations_put(conversations *c, const store_conversation *conversation,
-                              pawl_error *error)
+pawl_status talks_put(talks *t, const store_conversation *conversation, pawl_error *error)
 {
     place now;
     const char *id = conversation->id;
     bool is_new = conversation->revision == 0;
-    pawl_status status = find_place(c, id, &now, error);
+    pawl_status status = find_place(t, id, &now, error);
     if (!status && is_new && now.revision)
         status = pawl_fail(error, PAWL_E_ARGUMENT, "there is a stored conversation %s already", id);
     else if (!status && !is_new && !now.revision)
@@ -145,23 +144,22 @@ pawl_status conversations_put(conversations *c, const store_conversation *conver
     else if (!status && !is_new && (uint64_t)now.revision != conversation->revision)
         status = fail_changed(id, error);
     if (!status && conversation->head_id)
-        status = responses_check(c->rows, conversation->head_id, error);
+        status = responses_check(t->rows, conversation->head_id, error);
     if (!status && conversation->base_id)
-        status = responses_check(c->rows, conversation->base_id, error);
+        status = responses_check(t->rows, conversation->base_id, error);
     if (!status)
-        status = write_row(c, is_new ? c->insert : c->update, conversation, error);
+        status = write_row(t, is_new ? t->insert : t->update, conversation, error);
     if (!status && now.head[0])
-        status = responses_let_go(c->rows, now.head, error);
+        status = responses_let_go(t->rows, now.head, error);
     return status;
 }
 
-pawl_status conversations_put_response(conversations *c, const store_response *response,
-                                       pawl_error *error)
+pawl_status talks_put_response(talks *t, const store_response *response, pawl_error *error)
 {
     place now = {.revision = 0};
     const char *id = response->conversation_id, *parent = response->parent_id;
     bool moves = response->conversation_revision != 0;
-    pawl_status status = id ? find_place(c, id, &now, error) : PAWL_OK;
+    pawl_status status = id ? find_place(t, id, &now, error) : PAWL_OK;
     bool on_head = parent ? strcmp(parent, now.head) == 0 : !now.head[0];
     if (status)
         return status;
@@ -173,30 +171,30 @@ pawl_status conversations_put_response(conversations *c, const store_response *r
         return pawl_fail(error, PAWL_E_ARGUMENT,
                          "the response %s does not follow the head of its conversation %s",
                          response->id, id);
-    status = responses_put(c->rows, response, parent && on_head, error);
+    status = responses_put(t->rows, response, parent && on_head, error);
     if (status || !moves)
         return status;
-    rows_bind_text(c->advance, 1, id);
-    sqlite3_bind_int64(c->advance, 2, response->completed_ms);
-    rows_bind_text(c->advance, 3, response->id);
-    return rows_run(c->rows->db, c->advance, "moving a conversation on", error);
+    rows_bind_text(t->advance, 1, id);
+    sqlite3_bind_int64(t->advance, 2, response->completed_ms);
+    rows_bind_text(t->advance, 3, response->id);
+    return rows_run(t->rows->db, t->advance, "moving a conversation on", error);
 }
 
 /* The ids of the conversation's responses that nothing needs, each RECORD_MAX_ID + 1
  * bytes, to be free()d: they are found before the first of them goes. */
-static pawl_status find_leaves(conversations *c, const char *id, char (**out)[RECORD_MAX_ID + 1],
+static pawl_status find_leaves(talks *t, const char *id, char (**out)[RECORD_MAX_ID + 1],
                                size_t *n_out, pawl_error *error)
 {
     char(*list)[RECORD_MAX_ID + 1] = NULL;
     size_t n = 0, room = 0;
     pawl_status status = PAWL_OK;
     int rc;
-    rows_bind_text(c->leaves, 1, id);
-    while (!status && (rc = sqlite3_step(c->leaves)) != SQLITE_DONE) {
+    rows_bind_text(t->leaves, 1, id);
+    while (!status && (rc = sqlite3_step(t->leaves)) != SQLITE_DONE) {
         const char *bad = NULL;
-        const char *leaf = rc == SQLITE_ROW ? rows_link(c->leaves, 0, &bad) : NULL;
+        const char *leaf = rc == SQLITE_ROW ? rows_link(t->leaves, 0, &bad) : NULL;
         if (rc != SQLITE_ROW) {
-            status = db_fail(c->rows->db, "removing a conversation", error);
+            status = db_fail(t->rows->db, "removing a conversation", error);
             break;
         }
         if (!leaf || bad)
@@ -212,7 +210,7 @@ static pawl_status find_leaves(conversations *c, const char *id, char (**out)[RE
         }
         strcpy(list[n++], leaf);
     }
-    rows_reset(c->leaves);
+    rows_reset(t->leaves);
     if (status) {
         free(list);
         return status;
@@ -222,29 +220,29 @@ static pawl_status find_leaves(conversations *c, const char *id, char (**out)[RE
     return PAWL_OK;
 }
 
-pawl_status conversations_remove(conversations *c, const char *id, pawl_error *error)
+pawl_status talks_remove(talks *t, const char *id, pawl_error *error)
 {
     place now;
     char(*leaves)[RECORD_MAX_ID + 1] = NULL;
     size_t n = 0;
-    pawl_status status = find_place(c, id, &now, error);
+    pawl_status status = find_place(t, id, &now, error);
     if (!status && !now.revision)
         status = fail_unknown(id, error);
     if (status)
         return status;
-    rows_bind_text(c->delete_1, 1, id);
-    status = rows_run(c->rows->db, c->delete_1, "removing a conversation", error);
+    rows_bind_text(t->delete_1, 1, id);
+    status = rows_run(t->rows->db, t->delete_1, "removing a conversation", error);
     if (!status) {
-        rows_bind_text(c->mark, 1, id);
-        status = rows_run(c->rows->db, c->mark, "removing a conversation", error);
+        rows_bind_text(t->mark, 1, id);
+        status = rows_run(t->rows->db, t->mark, "removing a conversation", error);
     }
     if (!status)
-        status = find_leaves(c, id, &leaves, &n, error);
+        status = find_leaves(t, id, &leaves, &n, error);
     for (size_t i = 0; i < n && !status; i++)
-        status = responses_let_go(c->rows, leaves[i], error);
+        status = responses_let_go(t->rows, leaves[i], error);
     free(leaves);
     if (!status && now.head[0]) /* of a fork, it may be another one's */
-        status = responses_let_go(c->rows, now.head, error);
+        status = responses_let_go(t->rows, now.head, error);
     return status;
 }
 
@@ -278,24 +276,23 @@ static pawl_status take_row(sqlite3_stmt *row, bool with_tail, store_conversatio
     return pawl_fail(error, PAWL_E_MEMORY, "no memory for the stored conversation %s", seen.id);
 }
 
-pawl_status conversations_get(conversations *c, const char *id, store_conversation **out,
-                              pawl_error *error)
+pawl_status talks_get(talks *t, const char *id, store_conversation **out, pawl_error *error)
 {
     pawl_status status;
-    rows_bind_text(c->get, 1, id);
-    int rc = sqlite3_step(c->get);
+    rows_bind_text(t->get, 1, id);
+    int rc = sqlite3_step(t->get);
     if (rc == SQLITE_ROW)
-        status = take_row(c->get, true, out, error);
+        status = take_row(t->get, true, out, error);
     else if (rc == SQLITE_DONE)
         status = fail_unknown(id, error);
     else
-        status = db_fail(c->rows->db, "reading a conversation", error);
-    rows_reset(c->get);
+        status = db_fail(t->rows->db, "reading a conversation", error);
+    rows_reset(t->get);
     return status;
 }
 
 /* The statement of a page, its values bound. */
-static pawl_status prepare_page(conversations *c, const store_page *page, const char *tenant,
+static pawl_status prepare_page(talks *t, const store_page *page, const char *tenant,
                                 int64_t after_ms, sqlite3_stmt **out, pawl_error *error)
 {
     const char *sql;
@@ -313,7 +310,7 @@ static pawl_status prepare_page(conversations *c, const store_page *page, const 
                     "(created_ms, id) > (?3, ?4) ORDER BY created_ms, id LIMIT ?5"
                   : "SELECT " LIST_COLUMNS " FROM conversation WHERE tenant = ?1 AND "
                     "(created_ms, id) < (?3, ?4) ORDER BY created_ms DESC, id DESC LIMIT ?5";
-    pawl_status status = db_prepare(c->rows->db, sql, out, error);
+    pawl_status status = db_prepare(t->rows->db, sql, out, error);
     if (status)
         return status;
     rows_bind_text(*out, 1, tenant);
@@ -334,15 +331,15 @@ static void free_list(store_conversation **list, size_t n)
     free(list);
 }
 
-pawl_status conversations_list(conversations *c, const store_page *page, store_conversation ***out,
-                               size_t *n_out, pawl_error *error)
+pawl_status talks_list(talks *t, const store_page *page, store_conversation ***out, size_t *n_out,
+                       pawl_error *error)
 {
     sqlite3_stmt *rows;
     store_conversation *after = NULL;
     const char *tenant = page->tenant ? page->tenant : "";
     int64_t after_ms = 0;
     if (page->after && !page->title) {
-        pawl_status status = conversations_get(c, page->after, &after, error);
+        pawl_status status = talks_get(t, page->after, &after, error);
         if (!status && strcmp(after->tenant, tenant) != 0)
             status = fail_unknown(page->after, error);
         after_ms = status ? 0 : after->created_ms;
@@ -353,7 +350,7 @@ pawl_status conversations_list(conversations *c, const store_page *page, store_c
     store_conversation **list = calloc(page->limit + 1, sizeof *list);
     if (!list)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for a list of conversations");
-    pawl_status status = prepare_page(c, page, tenant, after_ms, &rows, error);
+    pawl_status status = prepare_page(t, page, tenant, after_ms, &rows, error);
     if (status) {
         free(list);
         return status;
@@ -365,7 +362,7 @@ pawl_status conversations_list(conversations *c, const store_page *page, store_c
         n += status == PAWL_OK;
     }
     if (!status && rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = db_fail(c->rows->db, "listing the conversations", error);
+        status = db_fail(t->rows->db, "listing the conversations", error);
     sqlite3_finalize(rows);
     if (status) {
         free_list(list, n);

@@ -1,15 +1,15 @@
 /*
- * store/conversations.h - names for places in the tree of responses, on one connection.
+ * store/talks.h - names for places in the tree of responses, on one connection.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef STORE_CONVERSATIONS_H
-#define STORE_CONVERSATIONS_H
+#ifndef STORE_TALKS_H
+#define STORE_TALKS_H
 
 #include "store/responses.h"
 
 /* The statements of one connection; all zero where closed. */
-typedef struct conversations {
+typedef struct talks {
     responses *rows;        /* borrowed, and with it the connection         */
     sqlite3_stmt *get;      /* a whole row by id                            */
     sqlite3_stmt *place;    /* revision, head                               */
@@ -19,24 +19,21 @@ typedef struct conversations {
     sqlite3_stmt *delete_1; /* one row                                      */
     sqlite3_stmt *mark;     /* all its responses: removed = 1               */
     sqlite3_stmt *leaves;   /* those of them that nothing needs             */
-} conversations;
+} talks;
 
 /* Prepares what is needed; rows stay the caller's and outlive it. [owner] */
-pawl_status conversations_open(conversations *c, responses *rows, bool writes, pawl_error *error);
-void conversations_close(conversations *c);
+pawl_status talks_open(talks *t, responses *rows, bool writes, pawl_error *error);
+void talks_close(talks *t);
 
 /* As in store.h, but at once and inside the transaction that is open. [owner] */
-pawl_status conversations_put(conversations *c, const store_conversation *conversation,
-                              pawl_error *error);
-pawl_status conversations_remove(conversations *c, const char *id, pawl_error *error);
+pawl_status talks_put(talks *t, const store_conversation *conversation, pawl_error *error);
+pawl_status talks_remove(talks *t, const char *id, pawl_error *error);
 /* A response, and what it changes in its conversation. */
-pawl_status conversations_put_response(conversations *c, const store_response *response,
-                                       pawl_error *error);
+pawl_status talks_put_response(talks *t, const store_response *response, pawl_error *error);
 
 /* As in store.h. [owner] */
-pawl_status conversations_get(conversations *c, const char *id, store_conversation **out,
-                              pawl_error *error);
-pawl_status conversations_list(conversations *c, const store_page *page, store_conversation ***list,
-                               size_t *n, pawl_error *error);
+pawl_status talks_get(talks *t, const char *id, store_conversation **out, pawl_error *error);
+pawl_status talks_list(talks *t, const store_page *page, store_conversation ***list, size_t *n,
+                       pawl_error *error);
 
-#endif /* STORE_CONVERSATIONS_H */
+#endif /* STORE_TALKS_H */
