@@ -11,6 +11,7 @@
 #define HOST_COMMANDS_H
 
 int cmd_serve(int argc, char **argv);
+int cmd_chat(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 int cmd_key(int argc, char **argv);

@@ -73,7 +73,7 @@ bool conversations_parse(const api_context *context, const cJSON *body, run_conv
         request->echo = cJSON_CreateObject();
     bool ok = (request && request->echo) || api_refuse_memory(error);
     if (ok) {
-        ok = conversation_attach(request, c, error) && parse(&state);
+        ok = run_conversation_attach(c, request) ? parse(&state) : api_refuse_memory(error);
         cJSON_Delete(c->tail);
         c->tail = request->items; /* as they were, and what was added */
         request->items = NULL;

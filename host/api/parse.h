@@ -92,8 +92,6 @@ bool items_parse(parse_state *state);
 bool items_parse_added(parse_state *state);
 /* "metadata" into the echo; absent: {}. */
 bool metadata_parse(parse_state *state);
-/* Makes a request follow a conversation, which it owns from now on. */
-bool conversation_attach(run_request *request, run_conversation *c, api_error *error);
 /* Why a conversation could not be opened. param may be NULL. Always false. */
 bool conversation_refuse(enum run_conversation_answer answer, const char *id, const char *param,
                          api_error *error);

@@ -121,16 +121,6 @@ bool conversation_refuse(enum run_conversation_answer answer, const char *id, co
     return false;
 }
 
-bool conversation_attach(run_request *request, run_conversation *c, api_error *error)
-{
-    request->conversation = c;
-    request->parent = c->head ? run_record_retain(c->head) : NULL;
-    request->base = c->base ? run_record_retain(c->base) : NULL;
-    request->items = c->tail;
-    c->tail = cJSON_CreateArray();
-    return c->tail || api_refuse_memory(error);
-}
-
 /* The id, from "conv_…" or {"id": "conv_…"}. False: refused. */
 static bool parse_conversation_id(parse_state *s, const char **id)
 {
@@ -167,8 +157,8 @@ static bool parse_conversation(parse_state *s)
                                : RUN_CONVERSATION_UNKNOWN;
     if (answer != RUN_CONVERSATION_FOUND)
         return conversation_refuse(answer, id, "conversation", s->error);
-    if (!conversation_attach(s->request, c, s->error))
-        return false;
+    if (!run_conversation_attach(c, s->request))
+        return api_refuse_memory(s->error);
     if (c->head && !run_record_can_continue(c->head))
         return api_refuse(s->error, 400, "invalid_value", "conversation",
                           "The conversation cannot be continued: its latest response is %s.",

@@ -64,6 +64,10 @@ bool run_conversation_load(run_conversation *c);
  * [worker] */
 cJSON *run_conversation_items(const run_conversation *c);
 
+/* Makes a request follow a loaded conversation, which is the request's from now on: its
+ * tail becomes the first items. False: no memory. */
+bool run_conversation_attach(run_conversation *c, run_request *request);
+
 /* Changes, to be written. Each false: no memory, or it cannot be read. */
 bool run_conversation_describe(run_conversation *c, const cJSON *metadata); /* and its title */
 /* Takes the items. False also where there are too many. */

@@ -24,6 +24,16 @@ static bool set_text(char **to, const char *text)
     return true;
 }
 
+bool run_conversation_attach(run_conversation *c, run_request *request)
+{
+    request->conversation = c;
+    request->parent = c->head ? run_record_retain(c->head) : NULL;
+    request->base = c->base ? run_record_retain(c->base) : NULL;
+    request->items = c->tail;
+    c->tail = cJSON_CreateArray();
+    return c->tail != NULL;
+}
+
 bool run_conversation_describe(run_conversation *c, const cJSON *metadata)
 {
     char *text = json_print(metadata);

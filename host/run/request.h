@@ -51,6 +51,8 @@ typedef struct run_request {
     bool store;               /* keep it in the store                          */
     bool generate;            /* false: prefill and cache, sample nothing      */
     bool probe;               /* our own (ready.h): not measured, leaves no sequence */
+    bool keep_stopped;        /* a turn that run_cancel() ends while it speaks is incomplete, as
+                               * at a limit, and can be gone on from; it is not "cancelled" */
     bool truncate;            /* drop the oldest turns instead of refusing     */
     bool logprobs;            /* events carry log-probabilities                */
     uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */

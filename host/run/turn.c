@@ -192,7 +192,7 @@ static char *result_json(const run_turn *turn, enum run_turn_outcome outcome, co
     }
     if (outcome == TURN_LENGTH)
         cJSON_AddStringToObject(cJSON_AddObjectToObject(result, "incomplete_details"), "reason",
-                                "max_output_tokens");
+                                turn->stopped ? "stopped" : "max_output_tokens");
     else
         cJSON_AddNullToObject(result, "incomplete_details");
     char *text = json_print(result);
@@ -327,6 +327,11 @@ static void add_conversation(const run_turn *turn, enum run_turn_outcome outcome
 void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why)
 {
     pawl_error error = {.struct_size = sizeof error};
+    if (outcome == TURN_CANCELLED && turn->request->keep_stopped &&
+        turn->n_tokens > turn->n_prompt) {
+        outcome = TURN_LENGTH;
+        turn->stopped = true;
+    }
     run_stream_finish(turn->stream, outcome == TURN_STOPPED);
     if (outcome != TURN_FAILED && run_stream_failed(turn->stream)) {
         outcome = TURN_FAILED;
