@@ -163,7 +163,7 @@ static void test_foreign(void **state)
     (void)state;
     const pawl_engine_api *api = tiny_api();
     pawl_engine *engine = tiny_open(model_path, 1, "{}");
-    pawl_engine *other = tiny_open(model_path, 1, "{\"kv\":\"f32\"}");
+    pawl_engine *other = tiny_open(model_path, 1, "{\"kv_type\":\"f32\"}");
     int32_t *tokens = tiny_tokens(5, 520, shape.vocab);
     pawl_sequence *a = tiny_sequence(engine);
     pawl_sequence *b = tiny_sequence(engine);
