@@ -80,6 +80,8 @@ static pawl_status sequence_open(pawl_engine *e, pawl_sequence **out, pawl_error
     q->state->used = true;
     q->state->n = q->state->n_pages = 0;
     q->state->tenant = q->state->probe = SIM_NOBODY;
+    if (!q->state->hash)
+        q->state->hash = malloc((size_t)(plan->context + 1) * sizeof *q->state->hash);
     q->state->hash[0] = 1;
     e->newest = *out = q;
     e->n_open++;
@@ -362,6 +364,8 @@ void engine_close(sim *s)
 {
     pawl_engine *e = s->engine;
     pages_close(&e->pool);
+    for (size_t i = 0; i < SIM_MAX_SEQUENCES; i++)
+        free(e->states[i].hash);
     while (e->newest) {
         pawl_sequence *q = e->newest;
         e->newest = q->older;

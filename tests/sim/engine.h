@@ -29,7 +29,7 @@ typedef struct sim_state {
     uint32_t tenant; /* SIM_NOBODY: no token yet */
     uint32_t probe;  /* the probe that wrote into it, or SIM_NOBODY */
     uint16_t pages[SIM_MAX_CONTEXT / 4 + 1];
-    uint64_t hash[SIM_MAX_CONTEXT + 1]; /* of the first n tokens */
+    uint64_t *hash; /* of the first n tokens; made when it is first used */
 } sim_state;
 
 struct pawl_sequence {
