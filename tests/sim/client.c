@@ -225,6 +225,7 @@ void client_cancel(sim_turn *t)
         return;
     trace_add(t->sim, ACT_CANCEL, t->id, t->deltas, t->in_progress);
     t->cancelled = true;
+    t->cancelled_in = t->sim->rounds;
     run_cancel(t->turn);
 }
 

@@ -184,8 +184,9 @@ static sim_turn *check_slot(pawl_engine *e, const pawl_slot *slot)
     sim_turn *t = &s->turns[slot->sampling->seed];
     if (slot->n_tokens == 0 || !slot->tokens)
         sim_broken(s, "turn %u: a slot without tokens", t->id);
-    if (t->ended)
-        sim_broken(s, "turn %u has ended and is in a pass", t->id);
+    if (t->ended || (t->cancelled && t->cancelled_in < s->rounds))
+        sim_broken(s, "turn %u has %s and is in a pass", t->id,
+                   t->ended ? "ended" : "been cancelled");
     if (state->tenant != SIM_NOBODY && state->tenant != t->tenant)
         sim_broken(s, "turn %u of tenant %u goes on from state of tenant %u", t->id, t->tenant,
                    state->tenant);
@@ -263,7 +264,8 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
     slot->n_out = 0;
     slot->status = slot_fault(e, slot);
     if (slot->status) {
-        e->refusals++;
+        e->faults++;
+        t->hit = t->hit || slot->status != PAWL_E_CANCELLED;
         trace_add(s, ACT_SLOT_FAULT, t->id, slot->status, (int64_t)at);
         return;
     }
@@ -300,12 +302,13 @@ static pawl_status submit(pawl_engine *e, pawl_slot *slots, uint64_t stride, uin
         status = rng_chance(&e->random, 500) ? PAWL_E_INTERNAL : PAWL_E_MEMORY;
     bool late = rng_chance(&e->random, 500);
     if (status) {
-        e->refusals += n;
+        e->faults += n;
         trace_add(s, ACT_PASS_FAULT, (uint32_t)n, status, late);
         for (uint64_t i = 0; i < n; i++) {
             sim_turn *t = &s->turns[slots[i].sampling->seed];
             t->cached = t->entered ? t->cached : slots[i].sequence->state->n;
             t->entered = true;
+            t->hit = t->hit || status != PAWL_E_CANCELLED;
         }
     }
     if (status && !late)

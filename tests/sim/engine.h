@@ -50,7 +50,8 @@ struct pawl_engine {
     uint64_t ticket; /* of the open pass, or 0 */
     uint64_t passes;
     pawl_status wait_status; /* what wait() will say */
-    uint64_t refusals;       /* answers that may make a turn fail */
+    uint64_t refusals;       /* answers that may make some turn fail */
+    uint64_t faults;         /* answers that may make this turn fail, or none */
     uint64_t calls;          /* since the last pass */
 };
 

@@ -61,9 +61,11 @@ static void check_status(sim *s, const sim_turn *t, const run_event *event)
         bool put = t->put == PUT_REFUSED || t->put == PUT_FAILED;
         if (strcmp(r->status, "failed") != 0 || strcmp(event->stop_reason, "error") != 0)
             sim_broken(s, "turn %u has the status %s", t->id, r->status);
-        if (!put && (s->plan.clean || s->totals.failed >= s->engine->refusals))
+        bool may = t->hit || s->unhit < s->engine->refusals;
+        if (!put && (s->plan.clean || !may))
             sim_broken(s, "turn %u fails and nothing had refused: %s", t->id, r->result);
-        s->totals.failed += !put;
+        s->unhit += !put && !t->hit;
+        s->totals.failed++;
     }
 }
 

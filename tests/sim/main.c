@@ -62,9 +62,9 @@ static void print_totals(const sim_totals *t, uint64_t digest)
            t->refused);
     printf("%" PRIu64 " passes, %" PRIu64 " tokens, %" PRIu64 " forks, %" PRIu64
            " tokens reused, %" PRIu64 " recomputed, %" PRIu64 " refusals, %" PRIu64
-           " shutdowns, digest %016" PRIx64 "\n",
-           t->passes, t->tokens, t->forks, t->reused, t->recomputed, t->refusals, t->shutdowns,
-           digest);
+           " faults, %" PRIu64 " shutdowns, digest %016" PRIx64 "\n",
+           t->passes, t->tokens, t->forks, t->reused, t->recomputed, t->refusals, t->faults,
+           t->shutdowns, digest);
 }
 
 /* A simulation in which nothing happens finds nothing. */

@@ -85,6 +85,7 @@ typedef struct sim_turn {
     bool stopped, by_string; /* how it ends if it is left alone; else by its length */
     /* what the engine saw */
     bool entered;      /* it was in a pass */
+    bool hit;          /* its slot or its pass failed */
     uint64_t cached;   /* tokens of the first sequence that it came with */
     uint64_t sampled;  /* tokens that the engine gave */
     uint64_t computed; /* tokens that the engine took, again ones included */
@@ -92,6 +93,7 @@ typedef struct sim_turn {
     enum sim_cancel cancel;
     int64_t cancel_at; /* time, or number of deltas */
     bool cancelled;
+    uint64_t cancelled_in; /* rounds that had begun by then */
     bool created, in_progress, item_open, ended;
     uint32_t items, deltas;
     size_t said; /* characters */
@@ -112,7 +114,7 @@ struct pawl_sequence; /* engine.h */
 /* Counted over all schedules, so that a simulation that plays nothing is seen. */
 typedef struct sim_totals {
     uint64_t schedules, turns, refused, completed, incomplete, cancelled, failed;
-    uint64_t passes, tokens, forks, reused, recomputed, refusals, shutdowns, busy_store;
+    uint64_t passes, tokens, forks, reused, recomputed, refusals, faults, shutdowns, busy_store;
 } sim_totals;
 
 typedef struct sim {
@@ -135,6 +137,8 @@ typedef struct sim {
     sim_trace *trace;
     sim_totals totals;
     uint64_t progress; /* grows with each event and each token */
+    uint64_t rounds;   /* that have begun */
+    uint64_t unhit;    /* turns that failed without a fault of their own */
 } sim;
 
 /* Plays the schedule of a seed; ends the process with a report where a rule is broken.

@@ -118,19 +118,22 @@ static void check_round(sim *s)
 /* Rounds until all that will come has come, or until it is time to shut down. */
 static void play(sim *s)
 {
-    uint64_t rounds = 0, idle = 0;
+    uint64_t idle = 0;
     for (;;) {
         int64_t next = arrive(s);
         if (s->plan.shutdown_at && s->n_turns >= s->plan.shutdown_at)
             return;
         next = earliest(next, client_cancel_due(s));
         next = earliest(next, disk_work(s, false));
-        uint64_t before = s->progress, refused = s->engine->refusals;
+        uint64_t before = s->progress, refused = s->engine->refusals + s->engine->faults;
         s->engine->calls = 0;
+        s->rounds++;
         bool more = run_scheduler_round(s->scheduler);
         check_round(s);
-        idle = more && s->progress == before && s->engine->refusals == refused ? idle + 1 : 0;
-        if (idle > MAX_IDLE_ROUNDS || ++rounds > MAX_ROUNDS)
+        idle = more && s->progress == before && s->engine->refusals + s->engine->faults == refused
+                   ? idle + 1
+                   : 0;
+        if (idle > MAX_IDLE_ROUNDS || s->rounds > MAX_ROUNDS)
             sim_broken(s, "%llu rounds bring nothing", (unsigned long long)idle);
         next = earliest(next, s->disk->n_queued ? s->disk->queue[0].due : SIM_NEVER);
         if (!more && next == SIM_NEVER)
@@ -172,6 +175,7 @@ static void add_totals(const sim *s, sim_totals *all)
     all->schedules++;
     all->turns += s->n_turns;
     all->refusals += s->engine->refusals;
+    all->faults += s->engine->faults;
 }
 
 void sim_play(uint64_t seed, sim_trace *trace, sim_totals *totals)
