@@ -151,7 +151,7 @@ static void raise_starved(run_scheduler *s)
 /* Nothing to take in and nothing to say: a warm-up without any text. */
 static void end_empty(run_scheduler *s, run_turn *turn)
 {
-    run_turn_in_progress(turn, 0);
+    run_turn_in_progress(turn);
     end_waiting(s, turn, TURN_STOPPED, NULL);
 }
 
@@ -161,6 +161,10 @@ static void admit_all(run_scheduler *s)
     run_turn *turn;
     while ((turn = run_waiting_next(&s->waiting))) {
         pawl_error error = {.struct_size = sizeof error};
+        if (is_cancelled(s, turn)) { /* a choice that the end of its first one has let go on */
+            end_waiting(s, turn, TURN_CANCELLED, NULL);
+            continue;
+        }
         if (turn->n_prompt == 0) {
             end_empty(s, turn);
             continue;

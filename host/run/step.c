@@ -170,6 +170,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         slot_failed(step, i, slot->status);
         return;
     }
+    run_turn_computed(turn, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;

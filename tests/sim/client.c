@@ -31,12 +31,12 @@ static void make_prompt(sim *s, sim_turn *t)
     rng *r = &s->random;
     uint64_t most = s->plan.context - 1, n = 0;
     const sim_turn *from = earlier(s);
-    t->tenant = rng_below(r, s->plan.n_tenants);
+    t->key = rng_chance(r, s->plan.loud) ? 0 : rng_below(r, s->plan.n_keys);
     if (from) {
         n = from->n_end;
         memcpy(t->tokens, from->tokens, (size_t)n * sizeof *t->tokens);
         if (rng_chance(r, 700))
-            t->tenant = from->tenant;
+            t->key = from->key;
         else if (n && rng_chance(r, 300))
             n = rng_below(r, n) + 1;
     } else if (!rng_chance(r, 100)) {
@@ -52,6 +52,28 @@ static void make_prompt(sim *s, sim_turn *t)
     if (n == 0 && t->generate)
         t->tokens[n++] = letter(t->id);
     t->n_prompt = n;
+    t->tenant =
+        s->plan.nobody && t->key == s->plan.n_keys - 1 ? SIM_TENANTS : t->key % s->plan.n_tenants;
+    for (size_t i = 0; i < SIM_CUTS && n > 2 && rng_chance(r, 300); i++) {
+        uint64_t after = i ? t->cuts[i - 1] : 0;
+        if (after + 1 < n)
+            t->cuts[t->n_cuts++] = after + 1 + rng_below(r, n - after - 1);
+    }
+}
+
+run_caller client_caller(const sim *s, uint32_t key)
+{
+    run_caller caller = RUN_NOBODY;
+    if (s->plan.nobody && key == s->plan.n_keys - 1)
+        return caller;
+    caller.tenant[0] = (char)('A' + key % s->plan.n_tenants);
+    snprintf(key % 2 ? caller.key : caller.name, 8, "key_%u", key);
+    return caller;
+}
+
+bool client_waits(const sim_turn *t)
+{
+    return t->created && !t->in_progress && !t->ended && t->put == PUT_NONE;
 }
 
 static void make_turn(sim *s, sim_turn *t)
@@ -59,6 +81,9 @@ static void make_turn(sim *s, sim_turn *t)
     rng *r = &s->random;
     const sim_plan *p = &s->plan;
     *t = (sim_turn){.sim = s, .id = s->n_turns++, .arrived = s->now};
+    t->batch = rng_chance(r, p->batch);
+    t->demote = rng_chance(r, p->demote);
+    t->demote_at = s->now + (int64_t)rng_below(r, 2000) * p->gap_ns / 400;
     t->greedy = rng_chance(r, 400);
     t->generate = !rng_chance(r, 60);
     t->probe = rng_chance(r, 20);
@@ -101,7 +126,7 @@ static void draw_cancel(sim *s, sim_turn *t)
     if (!rng_chance(r, s->plan.cancel))
         return;
     t->cancel = kinds[rng_below(r, 7)];
-    t->cancel_at = s->now + (int64_t)rng_below(r, 1000) * rng_below(r, 200) * 1000;
+    t->cancel_at = s->now + (int64_t)rng_below(r, 1000) * rng_below(r, 200) * 1000 * s->plan.slow;
     if (t->cancel == CANCEL_TOKEN)
         t->cancel_at = rng_between(r, 1, 10);
 }
@@ -121,7 +146,8 @@ static run_request *make_request(sim *s, const sim_turn *t)
     request->ignore_eos = t->ignore_end;
     request->sampling.temperature = t->greedy ? 0 : 1;
     request->sampling.seed = t->id;
-    request->caller.tenant[0] = (char)('A' + t->tenant);
+    request->caller = client_caller(s, t->key);
+    request->priority = t->batch ? RUN_BATCH : RUN_INTERACTIVE;
     if (t->stop[0])
         request->stop[request->n_stop++] = strdup(t->stop);
     if (t->id % 16 == 5) {
@@ -138,6 +164,8 @@ static run_turn *new_turn(sim *s, run_request *request, const sim_turn *t, run_l
     prompt.tokens = malloc((size_t)(t->n_prompt + 1) * sizeof *prompt.tokens);
     if (!prompt.tokens)
         abort();
+    for (; prompt.n_cuts < t->n_cuts; prompt.n_cuts++)
+        prompt.cuts[prompt.n_cuts] = t->cuts[prompt.n_cuts];
     memcpy(prompt.tokens, t->tokens, (size_t)t->n_prompt * sizeof *prompt.tokens);
     if (run_turn_new(run_request_retain(request), &prompt, to, &s->clock, &s->disk->store, &turn,
                      NULL) != PAWL_OK)
@@ -170,22 +198,38 @@ static void begin(sim *s, sim_group *group)
     if (!run_scheduler_submit(s->scheduler, turns[0].turn))
         sim_broken(s, "turn %u had a place and was not taken", turns[0].id);
     for (uint32_t k = 0; k < group->n; k++)
-        if (turns[k].cancel == CANCEL_NEVER && rng_chance(&s->random, 500))
+        if (turns[k].cancel == CANCEL_NEVER && !turns[k].demote && !turns[k].batch &&
+            rng_chance(&s->random, 500))
             client_release(&turns[k]);
 }
 
-static bool claim(sim *s, uint32_t n)
+/* Takes n places, which must be there exactly when the queue and the key have them. */
+static bool claim(sim *s, uint32_t key, uint32_t n)
 {
-    uint32_t before = run_scheduler_waiting(s->scheduler), k = 0;
-    while (k < n && run_scheduler_claim(s->scheduler))
-        k++;
-    if (k < n)
-        for (uint32_t i = 0; i < k; i++)
-            run_scheduler_unclaim(s->scheduler);
-    if ((k == n) != (before + n <= s->plan.queue_limit))
-        sim_broken(s, "%u places were asked for with %u taken of %u: got %u", n, before,
-                   s->plan.queue_limit, k);
-    return k == n;
+    run_caller caller = client_caller(s, key);
+    uint32_t all = 0, own = 0, quarter = s->plan.queue_limit / 4;
+    uint32_t share = quarter > RUN_LEAST_KEY_PLACES ? quarter : RUN_LEAST_KEY_PLACES;
+    for (uint32_t i = s->first_open; i < s->groups[s->n_groups - 1].first; i++) {
+        all += client_waits(&s->turns[i]);
+        own += client_waits(&s->turns[i]) && s->turns[i].key == key;
+    }
+    if (run_scheduler_waiting(s->scheduler, &caller) != own)
+        sim_broken(s, "key %u has %u places and %u turns that wait", key,
+                   run_scheduler_waiting(s->scheduler, &caller), own);
+    share = s->plan.per_key ? s->plan.per_key : share;
+    enum run_place due = own + n > share && !run_caller_is_nobody(&caller) ? RUN_KEY_FULL
+                         : all + n > s->plan.queue_limit                   ? RUN_QUEUE_FULL
+                                                                           : RUN_PLACED;
+    enum run_place place = run_scheduler_claim(s->scheduler, &caller, n);
+    if (place != due)
+        sim_broken(s, "%u places for key %u with %u of %u, and %u of %u in all, taken: %d", n, key,
+                   own, share, all, s->plan.queue_limit, (int)place);
+    s->totals.key_full += place == RUN_KEY_FULL;
+    if (place == RUN_PLACED && rng_chance(&s->random, 50)) { /* given back before it is used */
+        run_scheduler_unclaim(s->scheduler, &caller, n);
+        return false;
+    }
+    return place == RUN_PLACED;
 }
 
 void client_arrive(sim *s)
@@ -206,8 +250,9 @@ void client_arrive(sim *s)
     }
     sim_turn *first = &s->turns[group->first];
     trace_add(s, ACT_ARRIVE, first->id, (int64_t)first->n_prompt, (int64_t)first->limit);
-    if (!claim(s, n)) {
-        trace_add(s, ACT_REFUSED, first->id, run_scheduler_waiting(s->scheduler), n);
+    trace_add(s, ACT_WHOSE, first->id, first->key, first->batch);
+    if (!claim(s, first->key, n)) {
+        trace_add(s, ACT_REFUSED, first->id, run_scheduler_waiting(s->scheduler, NULL), n);
         s->totals.refused += n;
         for (uint32_t k = 0; k < n; k++)
             first[k].ended = group->over = true;
@@ -229,11 +274,22 @@ void client_cancel(sim_turn *t)
     run_cancel(t->turn);
 }
 
+static void demote(sim_turn *t)
+{
+    trace_add(t->sim, ACT_DEMOTE, t->id, t->batch, t->in_progress);
+    t->demote = false;
+    t->batch = true;
+    t->sim->totals.demoted++;
+    run_demote(t->turn);
+}
+
 int64_t client_cancel_due(sim *s)
 {
     int64_t next = SIM_NEVER;
     for (uint32_t i = 0; i < s->n_turns; i++) {
         sim_turn *t = &s->turns[i];
+        if (t->demote && t->turn && t->demote_at <= s->now)
+            demote(t);
         if (t->cancelled || (t->ended && t->cancel != CANCEL_LATE))
             continue;
         if ((t->cancel == CANCEL_AT && t->cancel_at <= s->now) ||

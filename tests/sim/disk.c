@@ -18,7 +18,7 @@ static void check_row(sim *s, const store_response *row, const sim_turn *t)
         memcmp(row->tokens, t->tokens, (size_t)row->n_tokens * sizeof *t->tokens) != 0)
         sim_broken(s, "turn %u is stored with another timeline", t->id);
     if (!row->id || !row->model || !row->status || !row->request || !row->input || !row->output ||
-        !row->result || !row->tenant || (uint32_t)(row->tenant[0] - 'A') != t->tenant)
+        !row->result || !row->tenant || strcmp(row->tenant, client_caller(s, t->key).tenant) != 0)
         sim_broken(s, "turn %u is stored with members missing or another tenant", t->id);
 }
 

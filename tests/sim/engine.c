@@ -208,6 +208,10 @@ static sim_turn *check_slot(pawl_engine *e, const pawl_slot *slot)
         slot->flags & ~(uint32_t)PAWL_SLOT_SAMPLE)
         sim_broken(s, "turn %u: %s with flags %u", t->id,
                    last ? "its last tokens" : "tokens before its last", slot->flags);
+    for (size_t i = 0; i < t->n_cuts; i++)
+        if (state->n < t->cuts[i] && t->cuts[i] < state->n + slot->n_tokens)
+            sim_broken(s, "turn %u: a pass runs over the cut at %llu", t->id,
+                       (unsigned long long)t->cuts[i]);
     if (last && !slot->out_tokens)
         sim_broken(s, "turn %u: no room for its token", t->id);
     return t;
@@ -234,7 +238,7 @@ static void check_pass(pawl_engine *e, pawl_slot *slots, uint64_t stride, uint64
     if (tokens > RUN_STEP_TOKENS && tokens > single)
         sim_broken(s, "a pass of %llu tokens", (unsigned long long)tokens);
     trace_add(s, ACT_PASS, (uint32_t)n, (int64_t)tokens, e->pool.n_free);
-    s->now += 300000 + (int64_t)(tokens * 20000 + n * 50000);
+    s->now += (300000 + (int64_t)(tokens * 20000 + n * 50000)) * s->plan.slow;
 }
 
 /* What an engine may say of one slot. */
@@ -258,9 +262,6 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
     sim_state *state = slot->sequence->state;
     sim_turn *t = &s->turns[slot->sampling->seed];
     uint64_t at = state->n;
-    if (!t->entered)
-        t->cached = at;
-    t->entered = true;
     slot->n_out = 0;
     slot->status = slot_fault(e, slot);
     if (slot->status) {
@@ -269,6 +270,9 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
         trace_add(s, ACT_SLOT_FAULT, t->id, slot->status, (int64_t)at);
         return;
     }
+    if (!t->entered)
+        t->cached = at;
+    t->entered = true;
     trace_add(s, ACT_SLOT, t->id, (int64_t)at, (int64_t)slot->n_tokens);
     for (uint64_t i = 0; i < slot->n_tokens; i++)
         state->hash[at + i + 1] = oracle_hash(state->hash[at + i], slot->tokens[i]);
@@ -279,6 +283,7 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
     t->computed += slot->n_tokens;
     s->totals.tokens += slot->n_tokens;
     s->progress++;
+    fairness_serve(t, at, state->n, slot->flags & PAWL_SLOT_SAMPLE);
     if (!(slot->flags & PAWL_SLOT_SAMPLE))
         return;
     slot->out_tokens[0] = oracle_next(s, t, state->hash[state->n], state->n);
@@ -288,6 +293,8 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
         slot->top[k] = (struct pawl_top){SIM_FIRST + (int32_t)k, -2};
     slot->n_out = 1;
     t->sampled++;
+    if (!t->woke_in)
+        t->woke_in = s->rounds;
 }
 
 static pawl_status submit(pawl_engine *e, pawl_slot *slots, uint64_t stride, uint64_t n,
@@ -306,8 +313,6 @@ static pawl_status submit(pawl_engine *e, pawl_slot *slots, uint64_t stride, uin
         trace_add(s, ACT_PASS_FAULT, (uint32_t)n, status, late);
         for (uint64_t i = 0; i < n; i++) {
             sim_turn *t = &s->turns[slots[i].sampling->seed];
-            t->cached = t->entered ? t->cached : slots[i].sequence->state->n;
-            t->entered = true;
             t->hit = t->hit || status != PAWL_E_CANCELLED;
         }
     }

@@ -16,7 +16,7 @@
 #define SIM_ENGINE_H
 
 #include "pages.h"
-#include "run/step.h"
+#include "run/plan.h"
 #include "sim.h"
 
 #define SIM_NOBODY UINT32_MAX

@@ -80,7 +80,7 @@ static void check_usage(sim *s, const sim_turn *t, const run_event *event)
     if (u->cached_tokens && (u->cached_tokens >= t->n_prompt || !t->in_progress))
         sim_broken(s, "turn %u: %llu cached tokens of %llu", t->id,
                    (unsigned long long)u->cached_tokens, (unsigned long long)t->n_prompt);
-    if (t->entered && u->cached_tokens != t->cached)
+    if (u->cached_tokens != t->cached)
         sim_broken(s, "turn %u: %llu cached tokens; the engine had state for %llu", t->id,
                    (unsigned long long)u->cached_tokens, (unsigned long long)t->cached);
     if (event->times.queue < 0 || event->times.prefill < 0 || event->times.decode < 0)
@@ -104,6 +104,8 @@ static void check_end(sim *s, sim_turn *t, const run_event *event)
     check_status(s, t, event);
     check_usage(s, t, event);
     t->ended = true;
+    if (!t->woke_in)
+        t->woke_in = s->rounds;
     t->n_end = r->n_tokens;
     s->n_ended++;
     if (++t->group->n_ended == t->group->n)

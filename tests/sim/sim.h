@@ -10,6 +10,7 @@
  *   engine.c  the engine table over pages.c; holds the host to plugin.h
  *   disk.c    the store table: puts complete later, or fail
  *   client.c  requests, arrivals, cancels; events.c holds what comes back to event.h
+ *   fairness.c  what keys and classes got, against what they should get
  *   world.c   the loop: time, arrivals, rounds, the end
  *   trace.c   the last actions, the digest of all, the report
  *
@@ -33,6 +34,8 @@
 #define SIM_END 256 /* the control token that ends a reply */
 #define SIM_FAMILIES 6
 #define SIM_TENANTS 4
+#define SIM_KEYS 6 /* key k is of tenant k % n_tenants; the last may be nobody */
+#define SIM_CUTS 2
 #define SIM_NEVER INT64_MAX
 
 /* Drawn from the seed before anything happens. Chances are in thousandths. */
@@ -45,7 +48,12 @@ typedef struct sim_plan {
     uint64_t pages;
     uint64_t context;
     uint64_t rewind; /* tokens */
-    uint32_t n_families, n_tenants;
+    uint32_t n_families, n_tenants, n_keys;
+    bool nobody;      /* the last key is no key at all, of the tenant "" */
+    uint32_t per_key; /* places of one key; 0: the default */
+    uint32_t slow;    /* passes take so many times as long */
+    uint32_t batch, demote;
+    uint32_t loud; /* so many arrivals are the first key's */
     uint32_t longest_prompt, longest_reply;
     uint32_t end_odds; /* one token in so many is the end */
     int64_t gap_ns;    /* between arrivals, on the average */
@@ -73,7 +81,12 @@ typedef struct sim_turn {
     uint32_t id; /* its place in sim->turns, and its sampling seed */
     struct sim_group *group;
     run_turn *turn; /* our reference, or NULL */
-    uint32_t tenant;
+    uint32_t key, tenant;
+    bool batch; /* its class, as the client wanted it last */
+    bool demote;
+    int64_t demote_at;
+    uint64_t cuts[SIM_CUTS];
+    size_t n_cuts;
     bool greedy, ignore_end, generate, probe, store;
     uint64_t max_tokens, min_tokens;
     char stop[4]; /* "": none */
@@ -84,10 +97,12 @@ typedef struct sim_turn {
     uint64_t n_prompt, n_full, limit;
     bool stopped, by_string; /* how it ends if it is left alone; else by its length */
     /* what the engine saw */
-    bool entered;      /* it was in a pass */
+    bool entered;      /* a pass took tokens of it */
     bool hit;          /* its slot or its pass failed */
     uint64_t cached;   /* tokens of the first sequence that it came with */
     uint64_t sampled;  /* tokens that the engine gave */
+    uint64_t woke_in;  /* rounds that had begun when its choices were let go on */
+    uint64_t paid;     /* of its prompt, that was computed once */
     uint64_t computed; /* tokens that the engine took, again ones included */
     /* what the client did and saw */
     enum sim_cancel cancel;
@@ -111,10 +126,22 @@ typedef struct sim_group {
 
 struct pawl_sequence; /* engine.h */
 
+/* fairness.c: what keys were served while others waited. */
+typedef struct sim_fairness {
+    uint64_t served[SIM_KEYS]; /* virtual tokens: prompts once, generated ones twice */
+    uint64_t largest;          /* turn, in the same */
+    bool waits[SIM_KEYS];
+    int64_t ahead[SIM_KEYS][SIM_KEYS]; /* the least, while the second one waits */
+    int64_t batch_at;    /* when the batch class was served, or had no turn, last ... */
+    uint64_t raised;     /* ... and how many of it had been raised by then */
+    uint64_t all_raised; /* by now */
+} sim_fairness;
+
 /* Counted over all schedules, so that a simulation that plays nothing is seen. */
 typedef struct sim_totals {
     uint64_t schedules, turns, refused, completed, incomplete, cancelled, failed;
     uint64_t passes, tokens, forks, reused, recomputed, refusals, faults, shutdowns, busy_store;
+    uint64_t key_full, demoted, raised;
 } sim_totals;
 
 typedef struct sim {
@@ -136,9 +163,11 @@ typedef struct sim {
     struct sim_disk *disk;
     sim_trace *trace;
     sim_totals totals;
-    uint64_t progress; /* grows with each event and each token */
-    uint64_t rounds;   /* that have begun */
-    uint64_t unhit;    /* turns that failed without a fault of their own */
+    sim_fairness fairness;
+    uint32_t first_open; /* all turns before it have ended */
+    uint64_t progress;   /* grows with each event and each token */
+    uint64_t rounds;     /* that have begun */
+    uint64_t unhit;      /* turns that failed without a fault of their own */
 } sim;
 
 /* Plays the schedule of a seed; ends the process with a report where a rule is broken.
@@ -161,6 +190,13 @@ void client_cancel(sim_turn *t);
 /* Cancels those whose time has come; the next one's time. */
 int64_t client_cancel_due(sim *s);
 void client_release(sim_turn *t);
+run_caller client_caller(const sim *s, uint32_t key);
+/* Whether it holds a place in the queue. */
+bool client_waits(const sim_turn *t);
+
+/* Tokens that a slot brought to a turn, and after a pass and a round: who is ahead of whom. */
+void fairness_serve(sim_turn *t, uint64_t begin, uint64_t end, bool sampled);
+void fairness_round(sim *s);
 
 /* The listener of a group. */
 void events_take(void *arg, run_event *event);

@@ -19,8 +19,11 @@ void trace_begin(sim_trace *t, uint64_t seed)
 /* The words for the two numbers of an action. */
 static const char *const formats[] = {
     [ACT_ARRIVE] = "turn %u arrives: prompt %" PRId64 ", at most %" PRId64 " tokens",
+    [ACT_WHOSE] = "turn %u is key %" PRId64 "'s, batch: %" PRId64,
     [ACT_REFUSED] = "turn %u finds the queue full (%" PRId64 " wait, %" PRId64 " wanted)",
     [ACT_CANCEL] = "turn %u is cancelled (%" PRId64 " deltas, in progress: %" PRId64 ")",
+    [ACT_DEMOTE] =
+        "turn %u sinks to the batch class (was there: %" PRId64 ", in progress: %" PRId64 ")",
     [ACT_EVENT] = "turn %u says event %" PRId64 " (%" PRId64 ")",
     [ACT_PASS] = "pass of %u slots, %" PRId64 " tokens, free pages %" PRId64,
     [ACT_SLOT] = "turn %u has %" PRId64 " tokens and takes %" PRId64,

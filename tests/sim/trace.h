@@ -17,8 +17,10 @@
 
 enum sim_action {
     ACT_ARRIVE,
+    ACT_WHOSE,
     ACT_REFUSED,
     ACT_CANCEL,
+    ACT_DEMOTE,
     ACT_EVENT,
     ACT_PASS,
     ACT_SLOT,

@@ -69,11 +69,14 @@ static void open_world(sim *s)
                  .context_limit = s->plan.context,
                  .max_in_flight = 1,
                  .page_tokens = s->plan.page_tokens,
+                 .state_chunk = s->plan.page_tokens,
                  .rewind_tokens = s->plan.rewind},
         .vocabulary = {.vocab_size = 257, .bos = -1, .eos = SIM_END, .eot = -1},
         .max_sequences = s->plan.max_sequences,
     };
-    if (run_scheduler_open(&s->model, s->plan.queue_limit, true, &s->scheduler, NULL) != PAWL_OK)
+    run_scheduler_config config = {
+        .queue = s->plan.queue_limit, .per_key = s->plan.per_key, .driven = true};
+    if (run_scheduler_open(&s->model, &config, &s->scheduler, NULL) != PAWL_OK)
         abort();
 }
 
@@ -109,8 +112,18 @@ static int64_t earliest(int64_t a, int64_t b)
 static void check_round(sim *s)
 {
     const sim_plan *p = &s->plan;
-    if (run_scheduler_waiting(s->scheduler) > p->queue_limit)
-        sim_broken(s, "%u turns wait; %u may", run_scheduler_waiting(s->scheduler), p->queue_limit);
+    uint32_t waiting = run_scheduler_waiting(s->scheduler, NULL);
+    if (waiting > p->queue_limit + p->max_sequences)
+        sim_broken(s, "%u turns wait; %u may", waiting, p->queue_limit);
+    while (s->first_open < s->n_turns && s->turns[s->first_open].ended)
+        s->first_open++;
+    for (uint32_t i = s->first_open; i < s->n_turns; i++) {
+        const sim_turn *t = &s->turns[i];
+        bool chained = i > t->group->first && (!t[-1].woke_in || t[-1].woke_in >= s->rounds);
+        if (t->cancelled && t->cancelled_in < s->rounds && !t->ended && t->put == PUT_NONE &&
+            !chained)
+            sim_broken(s, "turn %u was cancelled a round ago and goes on", i);
+    }
     if (s->engine->ticket)
         sim_broken(s, "a round ends with a pass open");
 }
@@ -130,6 +143,7 @@ static void play(sim *s)
         s->rounds++;
         bool more = run_scheduler_round(s->scheduler);
         check_round(s);
+        fairness_round(s);
         idle = more && s->progress == before && s->engine->refusals + s->engine->faults == refused
                    ? idle + 1
                    : 0;
@@ -147,9 +161,10 @@ static void shut_down(sim *s)
 {
     run_scheduler *scheduler = s->scheduler;
     bool early = s->plan.shutdown_at > 0;
-    trace_add(s, ACT_SHUTDOWN, s->n_turns, s->n_ended, run_scheduler_waiting(scheduler));
-    if (!early && run_scheduler_waiting(scheduler))
-        sim_broken(s, "all is done and %u places are taken", run_scheduler_waiting(scheduler));
+    trace_add(s, ACT_SHUTDOWN, s->n_turns, s->n_ended, run_scheduler_waiting(scheduler, NULL));
+    if (!early && run_scheduler_waiting(scheduler, NULL))
+        sim_broken(s, "all is done and %u places are taken",
+                   run_scheduler_waiting(scheduler, NULL));
     if (!early && s->n_ended != s->n_turns)
         sim_broken(s, "all is done and %u turns have not ended", s->n_turns - s->n_ended);
     s->scheduler = NULL; /* from here on anything may be cancelled */
