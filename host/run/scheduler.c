@@ -60,6 +60,7 @@ static uint32_t n_waiting(const run_scheduler *s)
 static void take_in(run_scheduler *s)
 {
     bool idle = !s->driven && s->step.n_active == 0 && n_waiting(s) == 0;
+    bool no_batch = s->waiting.fair.turns[RUN_BATCH] == 0;
     run_turn *turn;
     for (; (turn = queue_pop(s->inbox, idle ? -1 : 0)); idle = false) {
         s->step.clock = turn->clock;
@@ -69,6 +70,8 @@ static void take_in(run_scheduler *s)
         }
         run_waiting_add(&s->waiting, turn);
     }
+    if (no_batch && s->step.clock) /* it waits from now on, however long nobody was here */
+        s->step.batch_ns = s->step.clock->monotonic_ns(s->step.clock->context);
 }
 
 /* The turn has run for the first time, or will not: its place is free. */

@@ -62,6 +62,10 @@ static void check_classes(sim *s, bool batch, uint64_t raised)
         f->batch_at = s->now;
         f->raised = raised;
     }
+    f->batch = batch;
+    if (raised > f->all_raised && s->now - f->batch_at < RUN_STARVED_NS)
+        sim_broken(s, "a batch turn is raised after %lld ms",
+                   (long long)(s->now - f->batch_at) / 1000000);
     uint64_t due = (uint64_t)((s->now - f->batch_at) / RUN_STARVED_NS);
     /* from round to round it may be seen a pass later */
     if (due > 1 && raised - f->raised < due - 1)
@@ -69,6 +73,12 @@ static void check_classes(sim *s, bool batch, uint64_t raised)
                    (long long)(s->now - f->batch_at) / 1000000000,
                    (unsigned long long)(raised - f->raised));
     s->totals.raised += due > 0;
+}
+
+void fairness_begin(sim *s)
+{
+    if (!s->fairness.batch)
+        s->fairness.batch_at = s->now;
 }
 
 void fairness_round(sim *s)
@@ -86,9 +96,9 @@ void fairness_round(sim *s)
         batch = batch || (there && t->batch && !lifted);
         raised += lifted;
     }
-    f->all_raised = raised;
     if (!s->plan.demote && !raised)
         check_keys(s, waits);
     if (s->plan.batch || s->plan.demote)
         check_classes(s, batch, raised);
+    f->all_raised = raised;
 }

@@ -135,6 +135,7 @@ typedef struct sim_fairness {
     int64_t batch_at;    /* when the batch class was served, or had no turn, last ... */
     uint64_t raised;     /* ... and how many of it had been raised by then */
     uint64_t all_raised; /* by now */
+    bool batch;          /* it had turns after the latest round */
 } sim_fairness;
 
 /* Counted over all schedules, so that a simulation that plays nothing is seen. */
@@ -196,6 +197,7 @@ bool client_waits(const sim_turn *t);
 
 /* Tokens that a slot brought to a turn, and after a pass and a round: who is ahead of whom. */
 void fairness_serve(sim_turn *t, uint64_t begin, uint64_t end, bool sampled);
+void fairness_begin(sim *s); /* before a round */
 void fairness_round(sim *s);
 
 /* The listener of a group. */

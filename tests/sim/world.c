@@ -141,6 +141,7 @@ static void play(sim *s)
         uint64_t before = s->progress, refused = s->engine->refusals + s->engine->faults;
         s->engine->calls = 0;
         s->rounds++;
+        fairness_begin(s);
         bool more = run_scheduler_round(s->scheduler);
         check_round(s);
         fairness_round(s);
