@@ -226,7 +226,9 @@ pawl_status run_scheduler_open(const run_model *model, const run_scheduler_confi
     s->inbox = queue_open(config->queue);
     s->places = run_places_open(config->queue, config->per_key);
     run_pace_init(&s->pace);
-    run_waiting_init(&s->waiting);
+    /* As many come together where none sinks: all batch turns gave way, and interactive ones
+     * for memory. */
+    run_waiting_init(&s->waiting, 2 * model->max_sequences);
     pawl_status status =
         s->inbox && s->places ? PAWL_OK : pawl_fail(error, PAWL_E_MEMORY, "no memory for a queue");
     if (!status)

@@ -78,7 +78,7 @@ void run_step_move(run_step *step, size_t i, enum run_priority class)
 void run_step_preempt(run_step *step, size_t i, bool keep)
 {
     run_active a = run_step_take_out(step, i);
-    if (keep)
+    if (keep && !a.turn->request->probe)
         live_keep(step->sequences, a.entry);
     else
         live_evict(step->sequences, a.entry);

@@ -133,6 +133,7 @@ typedef struct sim_fairness {
     bool waits[SIM_KEYS];
     int64_t ahead[SIM_KEYS][SIM_KEYS]; /* the least, while the second one waits */
     int64_t batch_at;    /* when the batch class was served, or had no turn, last ... */
+    int64_t waited;      /* since then, when the round began */
     uint64_t raised;     /* ... and how many of it had been raised by then */
     uint64_t all_raised; /* by now */
     bool batch;          /* it had turns after the latest round */

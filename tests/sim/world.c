@@ -113,7 +113,7 @@ static void check_round(sim *s)
 {
     const sim_plan *p = &s->plan;
     uint32_t waiting = run_scheduler_waiting(s->scheduler, NULL);
-    if (waiting > p->queue_limit + p->max_sequences)
+    if (waiting > p->queue_limit + 3 * p->max_sequences)
         sim_broken(s, "%u turns wait; %u may", waiting, p->queue_limit);
     while (s->first_open < s->n_turns && s->turns[s->first_open].ended)
         s->first_open++;

@@ -199,6 +199,26 @@ static void test_cancelled_choices_run_nothing(void **state)
     driven_close(d);
 }
 
+/* Those that gave way hold no place in the queue; they are bounded nevertheless. */
+static void test_demoted_turns_do_not_pile_up(void **state)
+{
+    (void)state;
+    driven *d = driven_open(10000, 1, 200);
+    uint32_t most = 0;
+    for (int i = 0; i < 60; i++) {
+        driven_turn *t = driven_start(d, "a", RUN_INTERACTIVE, 20, 0);
+        for (int k = 0; k < 400 && !t->began; k++) {
+            driven_rounds(d, 1);
+            uint32_t waiting = run_scheduler_waiting(d->scheduler, NULL);
+            most = waiting > most ? waiting : most;
+        }
+        run_demote(t->turn); /* it has begun, and whoever asked is gone */
+    }
+    assert_in_range(most, 2, 4); /* 3 that gave way, of one sequence, and a new one */
+    driven_finish(d);
+    driven_close(d);
+}
+
 static void test_demoted_turn_waits(void **state)
 {
     (void)state;
@@ -317,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_batch_is_not_starved),
         cmocka_unit_test(test_batch_does_not_starve_before_it_comes),
         cmocka_unit_test(test_cancelled_choices_run_nothing),
+        cmocka_unit_test(test_demoted_turns_do_not_pile_up),
         cmocka_unit_test(test_demoted_turn_waits),
         cmocka_unit_test(test_demoted_turn_gives_way),
         cmocka_unit_test(test_cancelled_anywhere),
