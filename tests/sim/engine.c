@@ -239,6 +239,8 @@ static void check_pass(pawl_engine *e, pawl_slot *slots, uint64_t stride, uint64
         sim_broken(s, "a pass of %llu tokens", (unsigned long long)tokens);
     trace_add(s, ACT_PASS, (uint32_t)n, (int64_t)tokens, e->pool.n_free);
     s->now += (300000 + (int64_t)(tokens * 20000 + n * 50000)) * s->plan.slow;
+    for (uint64_t i = 0; i < n; i++)
+        fairness_try(&s->turns[slots[i].sampling->seed]);
 }
 
 /* What an engine may say of one slot. */

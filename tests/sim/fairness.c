@@ -12,6 +12,15 @@
  */
 #include "sim.h"
 
+void fairness_try(sim_turn *t)
+{
+    sim_fairness *f = &t->sim->fairness;
+    if (!t->batch)
+        return;
+    f->batch_at = t->sim->now;
+    f->raised = f->all_raised;
+}
+
 void fairness_serve(sim_turn *t, uint64_t begin, uint64_t end, bool sampled)
 {
     sim_fairness *f = &t->sim->fairness;
@@ -19,12 +28,8 @@ void fairness_serve(sim_turn *t, uint64_t begin, uint64_t end, bool sampled)
     uint64_t to = end < t->n_prompt ? end : t->n_prompt;
     uint64_t work = (to > from ? to - from : 0) + 2 * sampled;
     t->paid = to > t->paid ? to : t->paid;
-    if (t->batch) {
-        f->batch_at = t->sim->now;
-        f->raised = f->all_raised;
-    } else {
+    if (!t->batch)
         f->served[t->key] += work;
-    }
 }
 
 static int64_t bound(const sim *s)

@@ -54,24 +54,29 @@ static void play_range(const options *o, shared *all)
     }
 }
 
+#define N "%" PRIu64
+
 static void print_totals(const sim_totals *t, uint64_t digest)
 {
-    printf("%" PRIu64 " schedules, %" PRIu64 " turns: %" PRIu64 " completed, %" PRIu64
-           " incomplete, %" PRIu64 " cancelled, %" PRIu64 " failed, %" PRIu64 " refused\n",
-           t->schedules, t->turns, t->completed, t->incomplete, t->cancelled, t->failed,
-           t->refused);
-    printf("%" PRIu64 " passes, %" PRIu64 " tokens, %" PRIu64 " forks, %" PRIu64
-           " tokens reused, %" PRIu64 " recomputed, %" PRIu64 " refusals, %" PRIu64
-           " faults, %" PRIu64 " shutdowns, digest %016" PRIx64 "\n",
-           t->passes, t->tokens, t->forks, t->reused, t->recomputed, t->refusals, t->faults,
-           t->shutdowns, digest);
+    printf(N " schedules, " N " turns: " N " completed, " N " incomplete, " N " cancelled, " N
+             " failed, " N " refused, " N " of them by their key\n",
+           t->schedules, t->turns, t->completed, t->incomplete, t->cancelled, t->failed, t->refused,
+           t->key_full);
+    printf(N " passes, " N " tokens, " N " forks, " N " tokens reused, " N " recomputed, " N
+             " demoted, " N " rounds with a late batch class\n",
+           t->passes, t->tokens, t->forks, t->reused, t->recomputed, t->demoted, t->raised);
+    printf(N " refusals, " N " faults, " N " shutdowns, digest %016" PRIx64 "\n", t->refusals,
+           t->faults, t->shutdowns, digest);
 }
+
+#undef N
 
 /* A simulation in which nothing happens finds nothing. */
 static int check_totals(const sim_totals *t)
 {
     bool all = t->completed && t->incomplete && t->cancelled && t->failed && t->refused &&
-               t->forks && t->reused && t->refusals && t->shutdowns && t->busy_store;
+               t->forks && t->reused && t->refusals && t->faults && t->shutdowns && t->busy_store &&
+               t->recomputed && t->key_full && t->demoted && t->raised;
     if (all || t->schedules < ENOUGH)
         return 0;
     fprintf(stderr, "one kind of thing has never happened: the simulation has become blind\n");

@@ -196,9 +196,10 @@ run_caller client_caller(const sim *s, uint32_t key);
 /* Whether it holds a place in the queue. */
 bool client_waits(const sim_turn *t);
 
-/* Tokens that a slot brought to a turn, and after a pass and a round: who is ahead of whom. */
+/* A turn is in a pass; tokens that it brought; before and after a round. */
+void fairness_try(sim_turn *t);
 void fairness_serve(sim_turn *t, uint64_t begin, uint64_t end, bool sampled);
-void fairness_begin(sim *s); /* before a round */
+void fairness_begin(sim *s);
 void fairness_round(sim *s);
 
 /* The listener of a group. */
