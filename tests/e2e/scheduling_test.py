@@ -95,7 +95,9 @@ def short_memory_changes_no_reply():
 def a_long_prompt_is_cut_at_save_points():
     with Server({"replay": SCRIPT}) as server:
         server.create(input="x" * 2500)
-        need(scrape(server)["pawl_save_points_total", MODEL] >= 1, "no save point was reached")
+        equal(scrape(server)["pawl_save_points_total", MODEL], 1, "the one of every 2048 tokens")
+        server.create(instructions="y" * 600, input="x")
+        equal(scrape(server)["pawl_save_points_total", MODEL], 2, "the end of the system part")
 
 
 def add_key(server, name, scope="inference"):
