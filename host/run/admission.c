@@ -130,7 +130,7 @@ static pawl_status try_once(run_step *step, run_turn *turn, pawl_error *error)
         turn->standing.paid = cached < turn->n_prompt ? cached : turn->n_prompt;
     run_step_add(step, turn, entry);
     if (!turn->in_progress)
-        run_turn_in_progress(turn, cached);
+        run_turn_in_progress(turn);
     return PAWL_OK;
 }
 

@@ -78,7 +78,7 @@ void run_step_move(run_step *step, size_t i, enum run_priority class)
 void run_step_preempt(run_step *step, size_t i, bool keep)
 {
     run_active a = run_step_take_out(step, i);
-    if (keep)
+    if (keep && !a.turn->request->probe)
         live_keep(step->sequences, a.entry);
     else
         live_evict(step->sequences, a.entry);
@@ -171,6 +171,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         slot_failed(step, i, slot->status);
         return;
     }
+    run_turn_computed(turn, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;

@@ -140,9 +140,10 @@ static void driven_close(driven *d)
     free(d);
 }
 
-/* Queues a turn of a key; its prompt is like no other's. */
-static driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
-                                 uint64_t n_prompt, uint64_t max_tokens)
+/* A turn of a key that is still to be submitted, in a place. Its prompt is like no other's, or
+ * as another's that has the same length. */
+static driven_turn *driven_make(driven *d, const char *key, enum run_priority priority,
+                                uint64_t n_prompt, uint64_t max_tokens, const driven_turn *like)
 {
     driven_turn *t = &d->turns[d->n_turns];
     run_request *request = run_request_new(&d->clock);
@@ -153,6 +154,8 @@ static driven_turn *driven_start(driven *d, const char *key, enum run_priority p
         prompt.tokens[i] = (int32_t)((i * 31 + (uint64_t)d->n_turns * 7 + i / 200) % 256);
     if (n_prompt > 2)
         prompt.tokens[1] = d->n_turns % 256;
+    if (like)
+        memcpy(prompt.tokens, like->turn->tokens, n_prompt * sizeof *prompt.tokens);
     snprintf(request->caller.key, sizeof request->caller.key, "%s", key);
     request->model = &d->model;
     request->priority = priority;
@@ -166,6 +169,13 @@ static driven_turn *driven_start(driven *d, const char *key, enum run_priority p
                      PAWL_OK);
     atomic_fetch_add(&t->turn->references, 1);
     assert_int_equal(run_scheduler_claim(d->scheduler, &caller, 1), RUN_PLACED);
+    return t;
+}
+
+static driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
+                                 uint64_t n_prompt, uint64_t max_tokens)
+{
+    driven_turn *t = driven_make(d, key, priority, n_prompt, max_tokens, NULL);
     assert_true(run_scheduler_submit(d->scheduler, t->turn));
     return t;
 }

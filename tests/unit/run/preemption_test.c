@@ -66,6 +66,26 @@ static void test_who_gives_way(void **state)
     driven_close(d);
 }
 
+/* What was reused is known when the first pass takes a turn's tokens: one that has to give way
+ * before finds more, or less, when it comes back. */
+static void test_cached_when_it_is_computed(void **state)
+{
+    (void)state;
+    driven *d = driven_open(1000, 2, 20);
+    driven_turn *first = driven_start(d, "a", RUN_INTERACTIVE, 1000, 0);
+    driven_turn *same = driven_make(d, "a", RUN_BATCH, 1000, 0, first);
+    assert_true(run_scheduler_submit(d->scheduler, same->turn));
+    driven_rounds(d, 1); /* both begin; the pass has room for the first one alone */
+    driven_start(d, "a", RUN_INTERACTIVE, 10, 0);
+    driven_rounds(d, 1);
+    assert_int_equal(same->turn->standing.preempted, 1);
+    driven_finish(d);
+    assert_int_equal(first->usage.cached_tokens, 0);
+    assert_int_equal(same->usage.cached_tokens, 999);
+    assert_int_equal(driven_measure(d, MEASURE_CACHED_TOKENS), 999);
+    driven_close(d);
+}
+
 /* Memory for a part of what wants to run: all end, with their own tokens. */
 static void test_preempted_turns_go_on(void **state)
 {
@@ -216,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_admission_by_need),
         cmocka_unit_test(test_admission_keeps_a_margin),
         cmocka_unit_test(test_who_gives_way),
+        cmocka_unit_test(test_cached_when_it_is_computed),
         cmocka_unit_test(test_preempted_turns_go_on),
         cmocka_unit_test(test_interactive_takes_a_slot),
         cmocka_unit_test(test_interactive_takes_memory),
