@@ -41,8 +41,7 @@ AVX2_INLINE void fetch_ahead(const kernels_span *span, size_t page, size_t at, s
 }
 
 /* Scores of R queries for 32 positions from t, all in one page. */
-AVX2_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, size_t t,
-                            uint32_t kv)
+AVX2_INLINE void score_tile(const kernels_span *span, size_t query, size_t R, size_t t, uint32_t kv)
 {
     const void *keys = span->keys[t / KERNELS_PAGE];
     size_t in_page = t % KERNELS_PAGE;

@@ -49,9 +49,9 @@ void reference_attention_span(const kernels_span *span)
             for (size_t t = 0; t < visible; t++) {
                 const void *values = span->values[t / KERNELS_PAGE];
                 size_t in_page = t % KERNELS_PAGE;
-                float value = reference_kv(span->kv, values, span->head_size,
-                                           in_page * span->head_size + c,
-                                           in_page * blocks + c / KERNELS_BLOCK);
+                float value =
+                    reference_kv(span->kv, values, span->head_size, in_page * span->head_size + c,
+                                 in_page * blocks + c / KERNELS_BLOCK);
                 sum = fmaf(scores[t], value, sum);
             }
             partial[2 + c] = sum;

@@ -101,9 +101,8 @@ static pawl_status build(pawl_engine *e, const pawl_engine_config *config, pawl_
         e->context = (uint32_t)config->max_context;
     status = threads_open(config->threads, &e->threads, error);
     if (status == PAWL_OK)
-        status =
-            memory_make_plan(e->model, e->options.kv, threads_count(e->threads), e->context,
-                             e->max_sequences, config->memory_budget, &plan, error);
+        status = memory_make_plan(e->model, e->options.kv, threads_count(e->threads), e->context,
+                                  e->max_sequences, config->memory_budget, &plan, error);
     if (status == PAWL_OK)
         status = kv_open(e->model, e->options.kv, plan.pages, &e->pool, error);
     if (status == PAWL_OK)

@@ -138,7 +138,7 @@ void kv_put(const kv_pool *pool, uint32_t page, uint32_t layer, uint32_t head, u
     put_column(keys + at * pool->element, row, n, pool->element);
     put_column(keys + KV_PAGE * n * pool->element + at * sizeof *scales, scales, pool->blocks,
                sizeof *scales);
-    kernels->pack_kv(
-        pool->type, value, n, values + at * n * pool->element,
-        (uint16_t *)(void *)(values + KV_PAGE * n * pool->element) + at * pool->blocks);
+    kernels->pack_kv(pool->type, value, n, values + at * n * pool->element,
+                     (uint16_t *)(void *)(values + KV_PAGE * n * pool->element) +
+                         at * pool->blocks);
 }

@@ -52,7 +52,8 @@ typedef struct kv_pool {
 /* Bytes of a page of this model. */
 size_t kv_page_bytes(const model *m, uint32_t type);
 
-pawl_status kv_open(const model *m, uint32_t type, uint32_t pages, kv_pool *pool, pawl_error *error);
+pawl_status kv_open(const model *m, uint32_t type, uint32_t pages, kv_pool *pool,
+                    pawl_error *error);
 void kv_close(kv_pool *pool);
 
 uint32_t kv_free_pages(const kv_pool *pool); /* any thread */
