@@ -4,7 +4,8 @@
  * A timeline is a list of tokens and, for each, a digest of the logits behind it, taken
  * from one pass over all of them. Every rule brings the same tokens into sequences in
  * another way, and each row of logits that comes must have the same bits, each token that
- * is sampled and its log-probability too. Engines that do not promise it skip the rules.
+ * is sampled and its log-probability too; those alone, where the engine gives no logits.
+ * Engines that do not promise it skip the rules.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +39,8 @@ typedef struct bits {
     float *logits; /* of a whole pass */
     uint64_t room; /* in rows         */
     uint64_t random;
-    const char *how; /* for a verdict   */
+    const char *how;  /* for a verdict   */
+    bool tokens_only; /* it gives no logits */
 } bits;
 
 static uint64_t digest(const float *row, uint32_t n)
@@ -59,7 +61,7 @@ static enum check_verdict judge(const bits *b, const lane *l, const check_step *
     timeline *of = l->of;
     uint64_t end = l->at + l->piece;
     CHECK_THAT(c, step->status == PAWL_OK, "%s: a slot has status %d", b->how, step->status);
-    for (uint64_t i = 0; i < l->piece; i++) {
+    for (uint64_t i = 0; i < l->piece && !b->tokens_only; i++) {
         uint64_t row = digest(step->logits + i * c->info.vocab_size, c->info.vocab_size);
         if (first)
             of->rows[l->at + i] = row;
@@ -91,12 +93,13 @@ static enum check_verdict pass(bits *b, lane *lanes, size_t n, bool first)
         lane *l = &lanes[i];
         if (l->piece == 0)
             continue;
-        steps[n_steps] = (check_step){.sequence = l->sequence,
-                                      .tokens = l->of->tokens + l->at,
-                                      .n = l->piece,
-                                      .sample = true,
-                                      .logits = b->logits + rows * c->info.vocab_size,
-                                      .n_logits = l->piece};
+        steps[n_steps] =
+            (check_step){.sequence = l->sequence,
+                         .tokens = l->of->tokens + l->at,
+                         .n = l->piece,
+                         .sample = true,
+                         .logits = b->tokens_only ? NULL : b->logits + rows * c->info.vocab_size,
+                         .n_logits = b->tokens_only ? 0 : l->piece};
         whose[n_steps++] = l;
         rows += l->piece;
         CHECK_THAT(c, rows <= b->room, "the kit has no room for its own pass");
@@ -162,6 +165,22 @@ static enum check_verdict record(bits *b, uint64_t seed, uint64_t n, timeline *t
     return verdict;
 }
 
+/* Whether logits are there to be had. */
+static enum check_verdict look_for_logits(bits *b)
+{
+    check *c = b->c;
+    int32_t token;
+    check_step step = {
+        .tokens = &token, .n = 1, .sample = true, .logits = b->logits, .n_logits = 1};
+    check_prompt(c, 1, &token, 1);
+    if (!check_open_sequence(c, &step.sequence))
+        return CHECK_FAIL;
+    pawl_status status = check_pass(c, &step, 1, NULL);
+    c->engine_api->sequence_close(step.sequence);
+    b->tokens_only = !status && step.status == PAWL_E_UNSUPPORTED;
+    return CHECK_PASS;
+}
+
 /* What every rule begins with: the promise, room, and n timelines. */
 static enum check_verdict begin(check *c, bits *b, timeline *lines, size_t n, uint64_t tokens)
 {
@@ -175,6 +194,7 @@ static enum check_verdict begin(check *c, bits *b, timeline *lines, size_t n, ui
     if (!b->logits)
         return check_say(c, CHECK_SKIP, "no memory for %llu rows of logits",
                          (unsigned long long)b->room);
+    CHECK_NEED(c, look_for_logits(b));
     for (size_t i = 0; i < n; i++)
         CHECK_NEED(c, record(b, 40 + i, tokens, &lines[i]));
     return CHECK_PASS;

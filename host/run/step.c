@@ -132,12 +132,9 @@ static void slot_failed(run_step *step, size_t i, pawl_status status)
         return; /* the pass was stopped; whom it was meant for is ended in the next round */
     if (status == PAWL_E_MEMORY && !turn->retried) {
         turn->retried = true;
-        if (live_evict_oldest(step->sequences, NULL))
-            return;
-        if (step->n_active > 1) {
+        if (!live_evict_oldest(step->sequences, NULL) && step->n_active > 1)
             run_step_preempt(step, i, false);
-            return;
-        }
+        return; /* alone, too: others of this pass may just have given way */
     }
     log_write(PAWL_LOG_ERROR, "run", "%s: engine status %d", turn->request->id, (int)status);
     run_step_end(step, i, TURN_FAILED, why_failed(status));

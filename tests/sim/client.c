@@ -31,7 +31,8 @@ static void make_prompt(sim *s, sim_turn *t)
     rng *r = &s->random;
     uint64_t most = s->plan.context - 1, n = 0;
     const sim_turn *from = earlier(s);
-    t->key = rng_chance(r, s->plan.loud) ? 0 : rng_below(r, s->plan.n_keys);
+    bool first = t->id < s->plan.alone || rng_chance(r, s->plan.loud);
+    t->key = first ? 0 : rng_below(r, s->plan.n_keys);
     if (from) {
         n = from->n_end;
         memcpy(t->tokens, from->tokens, (size_t)n * sizeof *t->tokens);
@@ -83,13 +84,14 @@ static void make_turn(sim *s, sim_turn *t)
     *t = (sim_turn){.sim = s, .id = s->n_turns++, .arrived = s->now};
     t->batch = rng_chance(r, p->batch);
     t->demote = rng_chance(r, p->demote);
-    t->demote_at = s->now + (int64_t)rng_below(r, 2000) * p->gap_ns / 400;
+    t->demote_at =
+        rng_chance(r, 400) ? SIM_NEVER : s->now + (int64_t)rng_below(r, 2000) * p->gap_ns / 400;
     t->greedy = rng_chance(r, 400);
     t->generate = !rng_chance(r, 60);
     t->probe = rng_chance(r, 20);
     t->store = !t->probe && rng_chance(r, p->store);
     t->ignore_end = rng_chance(r, 100);
-    t->max_tokens = rng_chance(r, 950) ? rng_between(r, 1, p->longest_reply) : 0;
+    t->max_tokens = p->small || rng_chance(r, 950) ? rng_between(r, 1, p->longest_reply) : 0;
     t->min_tokens = rng_chance(r, 100) ? rng_below(r, 10) : 0;
     if (rng_chance(r, p->stop))
         snprintf(t->stop, sizeof t->stop, rng_chance(r, 500) ? "%c" : "%c%c",
@@ -274,8 +276,10 @@ void client_cancel(sim_turn *t)
     run_cancel(t->turn);
 }
 
-static void demote(sim_turn *t)
+void client_demote(sim_turn *t)
 {
+    if (!t->demote || !t->turn)
+        return;
     trace_add(t->sim, ACT_DEMOTE, t->id, t->batch, t->in_progress);
     t->demote = false;
     t->batch = true;
@@ -288,8 +292,8 @@ int64_t client_cancel_due(sim *s)
     int64_t next = SIM_NEVER;
     for (uint32_t i = 0; i < s->n_turns; i++) {
         sim_turn *t = &s->turns[i];
-        if (t->demote && t->turn && t->demote_at <= s->now)
-            demote(t);
+        if (t->demote_at <= s->now)
+            client_demote(t);
         if (t->cancelled || (t->ended && t->cancel != CANCEL_LATE))
             continue;
         if ((t->cancel == CANCEL_AT && t->cancel_at <= s->now) ||

@@ -258,6 +258,14 @@ static pawl_status slot_fault(pawl_engine *e, const pawl_slot *slot)
     return grow(e, state, pages_of(e, state->n + slot->n_tokens)) ? PAWL_OK : PAWL_E_MEMORY;
 }
 
+/* Whether a turn may fail for it: a cancelled pass never, memory the second time. */
+static void note_fault(sim_turn *t, pawl_status status)
+{
+    bool first = status == PAWL_E_MEMORY && !t->short_once;
+    t->short_once = t->short_once || status == PAWL_E_MEMORY;
+    t->hit = t->hit || (status != PAWL_E_CANCELLED && !first);
+}
+
 static void run_slot(pawl_engine *e, pawl_slot *slot)
 {
     sim *s = e->sim;
@@ -268,13 +276,14 @@ static void run_slot(pawl_engine *e, pawl_slot *slot)
     slot->status = slot_fault(e, slot);
     if (slot->status) {
         e->faults++;
-        t->hit = t->hit || slot->status != PAWL_E_CANCELLED;
+        note_fault(t, slot->status);
         trace_add(s, ACT_SLOT_FAULT, t->id, slot->status, (int64_t)at);
         return;
     }
     if (!t->entered)
         t->cached = at;
     t->entered = true;
+    t->short_once = false;
     trace_add(s, ACT_SLOT, t->id, (int64_t)at, (int64_t)slot->n_tokens);
     for (uint64_t i = 0; i < slot->n_tokens; i++)
         state->hash[at + i + 1] = oracle_hash(state->hash[at + i], slot->tokens[i]);
@@ -315,7 +324,7 @@ static pawl_status submit(pawl_engine *e, pawl_slot *slots, uint64_t stride, uin
         trace_add(s, ACT_PASS_FAULT, (uint32_t)n, status, late);
         for (uint64_t i = 0; i < n; i++) {
             sim_turn *t = &s->turns[slots[i].sampling->seed];
-            t->hit = t->hit || status != PAWL_E_CANCELLED;
+            note_fault(t, status);
         }
     }
     if (status && !late)

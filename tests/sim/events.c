@@ -138,6 +138,8 @@ void events_take(void *arg, run_event *event)
         if (t->in_progress)
             sim_broken(s, "turn %u is in progress again", t->id);
         t->in_progress = true;
+        if (t->demote_at == SIM_NEVER)
+            client_demote(t);
         break;
     case RUN_CHOICE_END:
     case RUN_END:

@@ -40,6 +40,21 @@ static void draw_faults(rng *r, sim_plan *p)
     p->put_busy = rng_chance(r, 300) ? rng_between(r, 1, 200) : 0;
 }
 
+/* Many small turns of keys that come one after the other, and few places to run. */
+static void draw_small(rng *r, sim_plan *p)
+{
+    p->n_turns = rng_between(r, 100, 240);
+    p->max_sequences = rng_between(r, 1, 2);
+    p->longest_prompt = rng_between(r, 1, p->context < 30 ? (uint32_t)p->context - 1 : 30);
+    p->longest_reply = rng_between(r, 1, 8);
+    p->queue_limit = rng_between(r, 60, 240);
+    p->per_key = p->queue_limit;
+    p->gap_ns = (int64_t)rng_between(r, 1, 12) * 1000000 * p->slow;
+    p->alone = rng_between(r, 0, p->n_turns * 2 / 3);
+    p->small = true;
+    p->follow = p->choices = 0;
+}
+
 void plan_draw(uint64_t seed, sim_plan *p)
 {
     rng r = {rng_mix(seed + 1)};
@@ -54,7 +69,7 @@ void plan_draw(uint64_t seed, sim_plan *p)
     p->per_key = rng_chance(&r, 300) ? rng_between(&r, 1, 12) : 0;
     p->slow = rng_chance(&r, 300) ? rng_between(&r, 50, 1500) : 1;
     p->batch = rng_chance(&r, 600) ? rng_between(&r, 1, 600) : 0;
-    p->demote = rng_chance(&r, 300) ? rng_between(&r, 1, 200) : 0;
+    p->demote = rng_chance(&r, 300) ? rng_between(&r, 1, rng_chance(&r, 100) ? 900 : 200) : 0;
     p->loud = rng_chance(&r, 400) ? rng_between(&r, 300, 900) : 0;
     p->longest_prompt = rng_between(&r, 1, (uint32_t)p->context - 1);
     p->longest_reply = rng_between(&r, 1, 60);
@@ -67,6 +82,8 @@ void plan_draw(uint64_t seed, sim_plan *p)
     p->raw_end = rng_between(&r, 0, 100);
     p->stop = rng_between(&r, 0, 300);
     p->store = rng_between(&r, 0, 1000);
+    if (rng_chance(&r, 150))
+        draw_small(&r, p);
     if (!p->clean)
         draw_faults(&r, p);
     if (rng_chance(&r, 250))

@@ -53,7 +53,9 @@ typedef struct sim_plan {
     uint32_t per_key; /* places of one key; 0: the default */
     uint32_t slow;    /* passes take so many times as long */
     uint32_t batch, demote;
-    uint32_t loud; /* so many arrivals are the first key's */
+    bool small;     /* many small turns: shares show */
+    uint32_t alone; /* so many turns come before any key but the first asks */
+    uint32_t loud;  /* so many arrivals are the first key's */
     uint32_t longest_prompt, longest_reply;
     uint32_t end_odds; /* one token in so many is the end */
     int64_t gap_ns;    /* between arrivals, on the average */
@@ -84,7 +86,7 @@ typedef struct sim_turn {
     uint32_t key, tenant;
     bool batch; /* its class, as the client wanted it last */
     bool demote;
-    int64_t demote_at;
+    int64_t demote_at; /* time; SIM_NEVER: as soon as it runs */
     uint64_t cuts[SIM_CUTS];
     size_t n_cuts;
     bool greedy, ignore_end, generate, probe, store;
@@ -98,7 +100,8 @@ typedef struct sim_turn {
     bool stopped, by_string; /* how it ends if it is left alone; else by its length */
     /* what the engine saw */
     bool entered;      /* a pass took tokens of it */
-    bool hit;          /* its slot or its pass failed */
+    bool hit;          /* its slot or its pass failed, for good */
+    bool short_once;   /* of memory, which is to be tried again */
     uint64_t cached;   /* tokens of the first sequence that it came with */
     uint64_t sampled;  /* tokens that the engine gave */
     uint64_t woke_in;  /* rounds that had begun when its choices were let go on */
@@ -132,11 +135,12 @@ typedef struct sim_fairness {
     uint64_t largest;          /* turn, in the same */
     bool waits[SIM_KEYS];
     int64_t ahead[SIM_KEYS][SIM_KEYS]; /* the least, while the second one waits */
-    int64_t batch_at;    /* when the batch class was served, or had no turn, last ... */
-    int64_t waited;      /* since then, when the round began */
-    uint64_t raised;     /* ... and how many of it had been raised by then */
-    uint64_t all_raised; /* by now */
-    bool batch;          /* it had turns after the latest round */
+    int64_t batch_at;            /* when the batch class was served, or had no turn, last ... */
+    int64_t began, longest_pass; /* of rounds */
+    int64_t waited;              /* since then, when the round began */
+    uint64_t raised;             /* ... and how many of it had been raised by then */
+    uint64_t all_raised;         /* by now */
+    bool batch;                  /* it had turns after the latest round */
 } sim_fairness;
 
 /* Counted over all schedules, so that a simulation that plays nothing is seen. */
@@ -189,6 +193,7 @@ size_t oracle_said(const sim_turn *t, uint64_t n, bool all);
 
 void client_arrive(sim *s);
 void client_cancel(sim_turn *t);
+void client_demote(sim_turn *t);
 /* Cancels those whose time has come; the next one's time. */
 int64_t client_cancel_due(sim *s);
 void client_release(sim_turn *t);

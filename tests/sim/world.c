@@ -151,8 +151,10 @@ static void play(sim *s)
         if (idle > MAX_IDLE_ROUNDS || s->rounds > MAX_ROUNDS)
             sim_broken(s, "%llu rounds bring nothing", (unsigned long long)idle);
         next = earliest(next, s->disk->n_queued ? s->disk->queue[0].due : SIM_NEVER);
-        if (!more && next == SIM_NEVER)
+        if (!more && next == SIM_NEVER) {
+            run_scheduler_round(s->scheduler); /* tells others what the last one changed */
             return;
+        }
         if (!more && next > s->now)
             s->now = next;
     }

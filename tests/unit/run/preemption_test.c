@@ -105,6 +105,21 @@ static void test_cached_when_it_is_computed(void **state)
     driven_close(d);
 }
 
+/* A pass that fails for memory fails nobody: those who gave way make room for the last. */
+static void test_pass_without_memory(void **state)
+{
+    (void)state;
+    driven *d = driven_open(1000, 3, 20);
+    for (int i = 0; i < 3; i++)
+        driven_start(d, "a", RUN_INTERACTIVE, 30, 0);
+    d->engine.fail_submit = 6;
+    d->engine.fail_status = PAWL_E_MEMORY;
+    driven_finish(d);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(d->turns[i].status, "completed");
+    driven_close(d);
+}
+
 /* Memory for a part of what wants to run: all end, with their own tokens. */
 static void test_preempted_turns_go_on(void **state)
 {
@@ -257,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_shared_pages_count_once),
         cmocka_unit_test(test_who_gives_way),
         cmocka_unit_test(test_cached_when_it_is_computed),
+        cmocka_unit_test(test_pass_without_memory),
         cmocka_unit_test(test_preempted_turns_go_on),
         cmocka_unit_test(test_interactive_takes_a_slot),
         cmocka_unit_test(test_interactive_takes_memory),
