@@ -40,6 +40,25 @@ static void test_admission_keeps_a_margin(void **state)
     driven_close(d);
 }
 
+/* What a live sequence has already needs no pages: a follow-up begins where a stranger with as
+ * long a prompt would have to wait. */
+static void test_shared_pages_count_once(void **state)
+{
+    (void)state;
+    driven *d = driven_open(34, 4, 300);
+    driven_turn *first = driven_start(d, "a", RUN_INTERACTIVE, 300, 2);
+    driven_finish(d);
+    driven_turn *running = driven_start(d, "a", RUN_INTERACTIVE, 20, 0);
+    driven_rounds(d, 2);
+    driven_turn *follow_up = driven_start(d, "a", RUN_INTERACTIVE, first->n_tokens, 10);
+    memcpy(follow_up->turn->tokens, first->tokens, first->n_tokens * sizeof(int32_t));
+    driven_rounds(d, 1);
+    assert_true(follow_up->began && !running->ended);
+    driven_finish(d);
+    assert_int_equal(follow_up->usage.cached_tokens, first->n_tokens - 1);
+    driven_close(d);
+}
+
 /* The youngest gives way, a batch turn before it; the first goes on to its end. */
 static void test_who_gives_way(void **state)
 {
@@ -250,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission_by_need),
         cmocka_unit_test(test_admission_keeps_a_margin),
+        cmocka_unit_test(test_shared_pages_count_once),
         cmocka_unit_test(test_who_gives_way),
         cmocka_unit_test(test_cached_when_it_is_computed),
         cmocka_unit_test(test_pass_without_memory),
