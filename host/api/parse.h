@@ -84,6 +84,7 @@ bool items_parse(parse_state *state);
 bool parse_model(parse_state *state);
 bool params_sampling(parse_state *state); /* from temperature to seed */
 bool params_stop(parse_state *state);
+bool params_cache_salt(parse_state *state);
 bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
 bool messages_parse(parse_state *state);
 /* n, stream, stream_options, logit_bias. Needs request->model. */
