@@ -24,6 +24,13 @@
 #define RUN_MAX_TOP_LOGPROBS 20
 #define RUN_MAX_SALT 64 /* bytes of cache_salt */
 
+/* Which of two classes a turn is served in: the first goes before the second. */
+enum run_priority {
+    RUN_INTERACTIVE, /* somebody waits for it                                       */
+    RUN_BATCH,       /* takes what the others leave, and may be interrupted by them */
+    RUN_PRIORITIES
+};
+
 typedef struct run_request {
     atomic_int references;  /* touched by retain and free alone              */
     char id[CLOCK_ID_SIZE]; /* "resp_…", made by run_request_new             */
@@ -65,6 +72,8 @@ typedef struct run_request {
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
     /* State is shared only with requests of the same; "": with all that have none. */
     char cache_salt[RUN_MAX_SALT + 1];
+
+    enum run_priority priority; /* its class */
 } run_request;
 
 run_request *run_request_new(const base_clock *clock); /* NULL without memory */

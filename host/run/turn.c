@@ -37,6 +37,11 @@ void run_cancel(run_turn *turn)
     atomic_store(&turn->cancelled, true);
 }
 
+void run_demote(run_turn *turn)
+{
+    atomic_store(&turn->demoted, true);
+}
+
 /* Where the timeline must end: the context, or the prompt and max_tokens. */
 static uint64_t length_limit(const run_turn *turn)
 {
@@ -59,6 +64,7 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
     }
     atomic_init(&turn->references, 1);
     turn->request = request;
+    turn->standing.priority = request->priority;
     turn->listener = listener;
     turn->clock = clock;
     turn->arrived = clock->monotonic_ns(clock->context);

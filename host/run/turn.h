@@ -2,8 +2,8 @@
  * run/turn.h - one turn, from its prompt to its stored record.
  *
  * A turn is counted: the scheduler holds a reference until END was sent, the
- * caller of run_start() another for run_cancel(). `cancelled` and the count may be
- * touched by any thread; everything else belongs to the thread that runs the turn:
+ * caller of run_start() another for run_cancel(). `cancelled`, `demoted` and the count
+ * may be touched by any thread; everything else belongs to the thread that runs the turn:
  * the worker until it is queued, then the engine thread, at the very end the store
  * thread.
  *
@@ -25,9 +25,25 @@ enum run_turn_outcome {
     TURN_FAILED     /* the engine or memory failed                            */
 };
 
+/* Where a turn stands with the scheduler. The engine thread's, once it is queued. */
+typedef struct run_standing {
+    enum run_priority priority;  /* its class now: the request's, or where it was moved    */
+    bool raised;                 /* a starved batch turn: interactive for good             */
+    bool placed;                 /* holds a place in the bounded queue                     */
+    bool returned;               /* waits for the second time: it was preempted            */
+    uint32_t preempted;          /* how often                                              */
+    uint64_t number;             /* in order of arrival                                    */
+    uint64_t paid;               /* of its prompt's tokens: charged to the account, or had
+                                  * state already                                          */
+    struct run_account *account; /* whose tokens it is served from; NULL: none yet         */
+    run_turn *before, *after;    /* in the line that it waits in                           */
+} run_standing;
+
 struct run_turn {
     atomic_int references;
     atomic_bool cancelled;
+    atomic_bool demoted; /* to the batch class, when the scheduler sees it */
+    run_standing standing;
     run_request *request;
     run_listener listener;
     const base_clock *clock;

@@ -31,7 +31,9 @@ struct pawl_engine {
     bool boundary;         /* states have one                         */
     int saves, loads;      /* parts so far                            */
     pawl_status fail_save; /* what state_save() says, or PAWL_OK      */
-    uint64_t computed;     /* tokens that came through submits so far */
+    uint64_t computed;     /* tokens that went into passes            */
+    void (*on_pass)(void *arg, const pawl_slot *slots, uint64_t n); /* or NULL */
+    void *arg;
 };
 
 struct pawl_sequence {
@@ -78,6 +80,12 @@ static pawl_status fake_reserve(pawl_sequence *s, uint64_t n, pawl_error *error)
     if (pages > s->pages && !fake_resize(s, pages))
         return pawl_fail(error, PAWL_E_MEMORY, "no page is free");
     return PAWL_OK;
+}
+
+static void fake_capacity(const pawl_engine *e, uint64_t *total, uint64_t *unused)
+{
+    *total = e->pages;
+    *unused = e->free_pages;
 }
 
 static uint64_t fake_length(const pawl_sequence *s)
@@ -141,7 +149,6 @@ static void fake_slot(pawl_engine *e, pawl_slot *slot)
     }
     memcpy(s->tokens + s->n_tokens, slot->tokens, slot->n_tokens * sizeof *slot->tokens);
     s->n_tokens += slot->n_tokens;
-    e->computed += slot->n_tokens;
     slot->status = PAWL_OK;
     slot->n_out = 0;
     if (!(slot->flags & PAWL_SLOT_SAMPLE))
@@ -163,8 +170,12 @@ static pawl_status fake_submit(pawl_engine *e, pawl_slot *slots, uint64_t stride
         return pawl_fail(error, e->fail_status, "told to fail");
     if ((int)n > e->largest_batch)
         e->largest_batch = (int)n;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         fake_slot(e, &slots[i]);
+        e->computed += slots[i].n_tokens;
+    }
+    if (e->on_pass)
+        e->on_pass(e->arg, slots, n);
     return PAWL_OK;
 }
 
@@ -240,6 +251,7 @@ static const pawl_engine_api fake_engine_api = {
     .struct_size = sizeof(pawl_engine_api),
     .sequence_open = fake_sequence_open,
     .sequence_close = fake_sequence_close,
+    .capacity = fake_capacity,
     .reserve = fake_reserve,
     .submit = fake_submit,
     .wait = fake_wait,
@@ -316,7 +328,11 @@ static run_model fake_model(pawl_engine *engine)
         .engine_api = &fake_engine_api,
         .tokenizer_api = &fake_tokenizer_api,
         .engine = engine,
-        .info = {.vocab_size = 257, .context_limit = 4096, .rewind_tokens = UINT64_MAX},
+        .info = {.vocab_size = 257,
+                 .context_limit = 4096,
+                 .page_tokens = FAKE_PAGE,
+                 .state_chunk = FAKE_PAGE,
+                 .rewind_tokens = UINT64_MAX},
         .vocabulary = {.vocab_size = 257, .bos = -1, .eos = FAKE_END, .eot = -1},
         .max_sequences = 4,
     };
