@@ -21,6 +21,7 @@
 #ifndef STORE_KV_H
 #define STORE_KV_H
 
+#include "base/clock.h"
 #include "base/metrics.h"
 
 #include <pawl/plugin.h>
@@ -43,6 +44,8 @@ typedef struct kv_config {
     uint64_t tenant_memory_bytes; /* likewise                                                 */
     uint64_t write_bytes_second;  /* rate limit of the writer; 0: a default                   */
     metrics *metrics;             /* outlives the kv; NULL: nothing is measured               */
+    const base_clock *clock;      /* of wall time, for ages; NULL: the system's               */
+    uint32_t retry_ms; /* after a disk error, until the disk tier is tried again; 0: a default */
 } kv_config;
 
 /* One chunk to be kept. */
