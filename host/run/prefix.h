@@ -36,7 +36,7 @@ typedef struct prefix {
     bool boundary;       /* the engine has one                                     */
     uint64_t min_tokens; /* of a timeline that is worth it                         */
     prefix_pace pace;
-    int64_t quiet_until; /* monotonic ns: the kv was too busy, nothing is saved before */
+    int64_t quiet_until; /* monotonic ns: the kv had no room, nothing is saved before; or 0 */
 } prefix;
 
 /* kv: outlives it. min_tokens 0: PREFIX_MIN_TOKENS. *out NULL: the engine cannot save. */

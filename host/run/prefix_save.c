@@ -159,7 +159,9 @@ static bool end_of(const prefix *p, const prefix_track *track, const int32_t *to
 
 static bool is_quiet(prefix *p)
 {
-    return p->quiet_until && p->clock->monotonic_ns(p->clock->context) < p->quiet_until;
+    if (p->quiet_until && p->clock->monotonic_ns(p->clock->context) >= p->quiet_until)
+        p->quiet_until = 0;
+    return p->quiet_until != 0;
 }
 
 bool prefix_save_one(prefix *p, prefix_track *track, const char *tenant,

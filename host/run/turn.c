@@ -119,19 +119,28 @@ static int64_t now(const run_turn *turn)
     return turn->clock->monotonic_ns(turn->clock->context);
 }
 
-void run_turn_in_progress(run_turn *turn, uint64_t cached)
+void run_turn_in_progress(run_turn *turn)
 {
     turn->admitted = now(turn);
     if (is_measured(turn)) {
         observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
         count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
-        count(turn, MEASURE_CACHED_TOKENS, cached);
         count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
-        count(turn, MEASURE_PREFIX_HITS, cached);
     }
-    turn->usage.cached_tokens = cached;
     turn->in_progress = true;
     send(turn, run_event_new(RUN_IN_PROGRESS));
+}
+
+void run_turn_cached(run_turn *turn, uint64_t cached)
+{
+    if (turn->counted)
+        return;
+    turn->counted = true;
+    turn->usage.cached_tokens = cached;
+    if (!is_measured(turn))
+        return;
+    count(turn, MEASURE_CACHED_TOKENS, cached);
+    count(turn, MEASURE_PREFIX_HITS, cached);
 }
 
 static bool ends_reply(const run_turn *turn, int32_t token, uint64_t n_generated)
