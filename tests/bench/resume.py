@@ -21,8 +21,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from common import HERMES, ROOT, Server  # noqa: E402
-from conversations import cached, plan, play, same  # noqa: E402
-from resume_help import spoil  # noqa: E402
+from conversations import cached, plan, play, same, spoil  # noqa: E402
 import tiny_model  # noqa: E402
 
 SMALL = ("--kv-min-tokens", "64")

@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from common import SMOLLM2, Server  # noqa: E402
-from resume_help import settled  # noqa: E402
+from conversations import settled  # noqa: E402
 
 NEW = 16
 
@@ -34,8 +34,10 @@ def first_token(server, tokens):
     for line in connection.getresponse():
         if not line.startswith(b"data: {"):
             continue
-        took = took or time.monotonic() - began
-        usage = json.loads(line[6:]).get("usage") or usage
+        event = json.loads(line[6:])
+        if any(choice["text"] or choice["finish_reason"] for choice in event["choices"]):
+            took = took or time.monotonic() - began
+        usage = event.get("usage") or usage
     connection.close()
     return took, usage["prompt_tokens_details"]["cached_tokens"]
 

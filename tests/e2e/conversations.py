@@ -6,11 +6,14 @@ from: a live sequence, memory, disk, or nowhere.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
 import http.client
 import json
 import random
+import sqlite3
 import time
 
+import exposition
 from common import SLOWNESS, equal, need, text_of
 
 WORDS = ("the of and to in is was for on are with as his they at be this from have or by one had not but what all were "
@@ -113,14 +116,50 @@ def same(got, want, what):
     equal(len(got), len(want), f"turns of {what}")
 
 
-def settled(server, measure, seconds=20):
-    """Waits until everything that was saved is on disk; measure(server): the metrics."""
-    end = time.monotonic() + seconds * SLOWNESS
-    before = None
+def measured(server, name, **labels):
+    """The sum of a metric's series that have these labels."""
+    got = exposition.parse(server.http("GET", "/metrics").body)
+    return sum(value for (each, pairs), value in got.items() if each == name and set(labels.items()) <= set(pairs))
+
+
+def settled(server, seconds=20):
+    """Waits until everything that can be saved is on disk."""
+    end, before = time.monotonic() + seconds * SLOWNESS, None
     while True:
-        now = measure(server)
+        now = [measured(server, name) for name in (
+            "pawl_prefix_cache_queue_bytes", "pawl_prefix_saves_total", "pawl_prefix_cache_writes_total")]
         if now == before and not now[0]:
             return
         need(time.monotonic() < end, f"state is still on its way after {seconds} s: {now}")
         before = now
-        time.sleep(0.1)
+        time.sleep(0.15 * SLOWNESS)
+
+
+def rows_of(folder):
+    """How many chunks kv.db holds; no server runs on the folder."""
+    with contextlib.closing(sqlite3.connect(folder / "kv.db")) as db:
+        return db.execute("SELECT count(*) FROM chunk").fetchone()[0]
+
+
+def spoil(folder, rng, share=0.3):
+    """Deletes or damages some rows of kv.db, of which no server knows; how many."""
+    ways = ["DELETE FROM chunk WHERE id = ?", "DELETE FROM piece WHERE id = ?",
+            "UPDATE chunk SET tokens = zeroblob(length(tokens)) WHERE id = ?",
+            "UPDATE chunk SET tokens = x'00' WHERE id = ?", "UPDATE chunk SET begin = begin + 1 WHERE id = ?",
+            "UPDATE chunk SET part = 3 - part WHERE id = ?", "UPDATE chunk SET sum = sum + 1 WHERE id = ?",
+            "UPDATE chunk SET size = size - 1 WHERE id = ?", "UPDATE chunk SET parent = zeroblob(32) WHERE id = ?",
+            "UPDATE piece SET data = zeroblob(length(data)) WHERE id = ?",
+            "UPDATE piece SET data = substr(data, 1, length(data) / 2) WHERE id = ?",
+            "UPDATE piece SET data = data || x'00' WHERE id = ?"]
+    with contextlib.closing(sqlite3.connect(folder / "kv.db")) as db, db:
+        ids = [row[0] for row in db.execute("SELECT id FROM chunk")]
+        chosen = [each for each in ids if rng.random() < share]
+        for each in chosen:
+            way = rng.randrange(len(ways) + 2)
+            if way < len(ways):
+                db.execute(ways[way], (each,))
+                continue
+            data = bytearray((db.execute("SELECT data FROM piece WHERE id = ?", (each,)).fetchone() or [b"x"])[0])
+            data[rng.randrange(len(data)) if way == len(ways) else -1] ^= 1 << rng.randrange(8)  # one bit
+            db.execute("UPDATE piece SET data = ? WHERE id = ?", (bytes(data), each))
+    return len(chosen)
