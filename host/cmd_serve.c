@@ -98,6 +98,7 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                       .kv_min_tokens = config_number(c, CONFIG_KV_MIN_TOKENS),
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
+                      .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
                       .metrics = all};
     pawl_status status = open_stores(c, all, &run, error);
     if (status)

@@ -3,7 +3,8 @@
  *
  * Beside the parameters that OpenAI documents stand those that clients of other local
  * servers send at the top level: top_k, min_p, penalties, seed, stop, min_tokens,
- * ignore_eos, cache_salt, chat_template_kwargs. Pure; runs where parsing runs.
+ * ignore_eos, cache_salt, chat_template_kwargs. priority is ours: which class a turn is
+ * served in. Pure; runs where parsing runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -106,6 +107,15 @@ bool params_cache_salt(parse_state *s)
                           "'cache_salt' is empty; leave it out, or give it from 1 to %d bytes.",
                           RUN_MAX_SALT);
     snprintf(s->request->cache_salt, sizeof s->request->cache_salt, "%s", salt ? salt : "");
+    return true;
+}
+
+bool params_priority(parse_state *s)
+{
+    const char *priority = "interactive";
+    if (!field_word(s->body, "", "priority", "interactive batch", &priority, s->error))
+        return false;
+    s->request->priority = strcmp(priority, "batch") == 0 ? RUN_BATCH : RUN_INTERACTIVE;
     return true;
 }
 
@@ -238,6 +248,6 @@ static bool parse_text(parse_state *s)
 bool params_parse(parse_state *state)
 {
     return params_sampling(state) && params_stop(state) && params_cache_salt(state) &&
-           parse_limits(state) && parse_logprobs(state) && parse_reasoning(state) &&
-           parse_text(state);
+           params_priority(state) && parse_limits(state) && parse_logprobs(state) &&
+           parse_reasoning(state) && parse_text(state);
 }

@@ -74,17 +74,29 @@ static run_active *next_prompt(const run_step *step)
     return best;
 }
 
+/* Tokens of prompts that the pass may take beside the slots of those that decode.
+ * streaming: one of these is interactive. */
+static uint64_t budget_of(const run_step *step, size_t n_slots, bool streaming)
+{
+    uint64_t most = streaming ? run_chunk_limit(&step->chunk) : RUN_STEP_TOKENS;
+    uint64_t left = n_slots < RUN_STEP_TOKENS ? RUN_STEP_TOKENS - n_slots : 0;
+    left = left > RUN_LEAST_CHUNK ? left : RUN_LEAST_CHUNK;
+    return left < most ? left : most;
+}
+
 size_t run_plan(run_step *step)
 {
     size_t n_slots = 0;
+    bool streaming = false;
     run_active *a;
     for (size_t i = 0; i < step->n_active; i++) {
         step->active[i].in = false;
-        if (!step->active[i].load && run_is_decoding(&step->active[i]))
-            add_slot(step, n_slots++, i, 1);
+        if (step->active[i].load || !run_is_decoding(&step->active[i]))
+            continue;
+        add_slot(step, n_slots++, i, 1);
+        streaming = streaming || step->active[i].turn->standing.priority == RUN_INTERACTIVE;
     }
-    uint64_t budget = RUN_STEP_TOKENS;
-    budget = budget > n_slots + RUN_LEAST_CHUNK ? budget - n_slots : RUN_LEAST_CHUNK;
+    uint64_t budget = budget_of(step, n_slots, streaming);
     while (budget && (a = next_prompt(step))) {
         uint64_t begin = a->entry->n_tokens, n = run_missing(a);
         uint64_t cut = next_save_point(a->turn, begin) - begin;

@@ -2,9 +2,9 @@
  * run/plan.h - which turns are in the next pass, and with how many tokens.
  *
  * First one token of every turn that generates, then prompts with what is left of the
- * budget: interactive ones before batch, of these the key's that was served least, of
- * one key the first that came. A prompt's part of a pass ends at the next save point.
- * Engine thread only.
+ * budget (less where that would keep interactive turns waiting, see chunk.h): interactive ones
+ * before batch, of these the key's that was served least, of one key the first that came. A
+ * prompt's part of a pass ends at the next save point. Engine thread only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,10 +13,6 @@
 
 #include "run/step.h"
 
-/* Tokens that one pass may take: every decoding turn's one, then prompts. */
-#define RUN_STEP_TOKENS 512
-/* Of them prompts have at least so many, however many turns decode. */
-#define RUN_LEAST_CHUNK 32
 /* State is worth saving after so many tokens, rounded up to the engine's state_chunk. */
 #define RUN_SAVE_TOKENS 2048
 

@@ -27,7 +27,8 @@ typedef struct run_prompt {
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
     size_t n_stop_tokens;
     uint64_t cuts[RUN_MAX_CUTS]; /* n_cuts places, ascending, at which a pass is to end:
-                                  * state up to there is worth saving       */
+                                  * state up to there is worth saving. The end of the
+                                  * system part is one                      */
     size_t n_cuts;
 } run_prompt;
 

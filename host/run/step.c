@@ -18,6 +18,7 @@ pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequ
 {
     size_t n = model->max_sequences;
     *step = (run_step){.model = model, .sequences = sequences, .waiting = waiting, .pace = pace};
+    run_chunk_init(&step->chunk);
     step->active = calloc(n, sizeof *step->active);
     step->slots = calloc(n, sizeof *step->slots);
     step->out_tokens = calloc(n, sizeof *step->out_tokens);
@@ -200,12 +201,16 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
 static void measure_step(run_step *step, size_t n_slots, int64_t ns, pawl_status status)
 {
     metric *const *all = step->model->measures;
-    uint64_t n_tokens = 0;
+    uint64_t n_tokens = 0, n_prompt = 0;
     bool lost = status == PAWL_E_DEVICE;
     for (size_t k = 0; k < n_slots; k++) {
-        n_tokens += step->slots[k].n_tokens;
+        uint64_t n = step->slots[k].n_tokens;
+        n_tokens += n;
+        n_prompt += n > 1 ? n : 0;
         lost = lost || (!status && step->slots[k].status == PAWL_E_DEVICE);
     }
+    if (status == PAWL_OK)
+        run_chunk_note(&step->chunk, n_prompt, ns);
     metric_observe(all[MEASURE_STEP_TIME], (double)ns / 1e9);
     metric_observe(all[MEASURE_STEP_TOKENS], (double)n_tokens);
     metric_observe(all[MEASURE_STEP_SLOTS], (double)n_slots);

@@ -8,6 +8,7 @@
 #ifndef RUN_STEP_H
 #define RUN_STEP_H
 
+#include "run/chunk.h"
 #include "run/live.h"
 #include "run/pace.h"
 #include "run/waiting.h"
@@ -29,6 +30,7 @@ typedef struct run_step {
                               * first outranks all others                          */
     size_t n_active;
     int64_t pass_ns;      /* how long the latest pass took; 0: there was none        */
+    run_chunk chunk;      /* what passes take                                    */
     int64_t batch_ns;     /* monotonic: when a turn of the batch class was in a pass */
     pawl_slot *slots;     /* one for each active turn that is in the pass        */
     int32_t *out_tokens;  /* one for each slot                                   */

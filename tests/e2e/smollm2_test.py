@@ -6,8 +6,10 @@ SPDX-License-Identifier: Apache-2.0
 """
 import subprocess
 import sys
+import threading
 import time
 
+import exposition
 from common import (
     PAWL, ROOT, SANITIZER, SLOWNESS, Server, Skip, ask, case, case_timeout, equal, main, need, need_smollm2, send, receive,
     receive_lanes, check_stream, text_of)
@@ -15,6 +17,7 @@ from common import (
 MODEL = need_smollm2()
 FILE_SIZE = MODEL.stat().st_size
 MIB = 1 << 20
+KV_SMALL = "24"  # MB, of which scratch takes a part
 
 
 def serve(*args):
@@ -53,6 +56,35 @@ def greedy_text_does_not_depend_on_the_way():
     equal(streamed, alone, "text over the socket")
     with serve("--threads", "1") as server:
         equal(text_of(talk(server, question)), alone, "text on one thread")
+
+
+@case
+def preempted_turns_go_on_exactly():
+    """Memory for some ten pages of 64 tokens: turns are interrupted, computed again, and sampled as before."""
+    def request(n):
+        return {"model": "smollm2", "prompt": f"Chapter {n}. It was a dark night, and " * 12, "max_tokens": 200, "seed": n,
+                "temperature": 1, "ignore_eos": True, "priority": "batch" if n == 1 else "interactive"}
+
+    def ask_for(server, n, into):
+        into[n] = server.http("POST", "/v1/completions", request(n)).json()["choices"][0]["text"]
+
+    alone, together = {}, {}
+    with serve("--kv-mb", KV_SMALL) as server:
+        for n in range(3):
+            ask_for(server, n, alone)
+    with serve("--kv-mb", KV_SMALL) as server:
+        threads = [threading.Thread(target=ask_for, args=(server, n, together)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        got = exposition.parse(server.http("GET", "/metrics").body)
+        model = (("model", "smollm2"),)
+        preemptions = got["pawl_num_preemptions_total", model]
+        print(f"    {preemptions:.0f} preemptions with {got['pawl_kv_cache_pages', model]:.0f} pages")
+        need(preemptions > 0, "memory was not short")
+    for n in range(3):
+        equal(together.get(n), alone[n], f"text of turn {n}")
 
 
 @case

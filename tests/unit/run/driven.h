@@ -1,8 +1,8 @@
 /*
  * unit/run/driven.h - a scheduler that a test drives round by round, under its own clock.
  *
- * A pass takes PASS_NS of the clock. Events are noted in the order in which they come,
- * so that two runs can be compared and one can ask who was first.
+ * A pass takes PASS_NS of the clock, and token_ns for each token of a prompt. Events are noted in
+ * the order in which they come, so that two runs can be compared and one can ask who was first.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -34,6 +34,7 @@ typedef struct driven_turn {
 
 typedef struct driven {
     int64_t ns;
+    int64_t token_ns;
     uint64_t seed;
     base_clock clock;
     pawl_engine engine;
@@ -68,8 +69,10 @@ static void driven_random(void *context, void *bytes, size_t size)
 
 static void driven_pass(void *arg, const pawl_slot *slots, uint64_t n)
 {
-    (void)slots, (void)n;
-    ((driven *)arg)->ns += PASS_NS;
+    driven *d = arg;
+    d->ns += PASS_NS;
+    for (uint64_t i = 0; i < n; i++)
+        d->ns += (int64_t)(slots[i].n_tokens - 1) * d->token_ns;
 }
 
 static void driven_event(void *arg, run_event *event)

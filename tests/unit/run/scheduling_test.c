@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "driven.h"
+#include "run/chunk.h"
 
 static void test_interactive_before_batch(void **state)
 {
@@ -111,6 +112,38 @@ static void test_short_prompt_beside_long(void **state)
     }
     driven_finish(d);
     driven_close(d);
+}
+
+/* Where a prompt's tokens are dear, a long one is taken in small parts while an interactive
+ * reply is generated, and in large ones while only a batch turn waits for its tokens. */
+static void test_stream_beside_long_prompt(void **state)
+{
+    (void)state;
+    for (int batch = 0; batch < 2; batch++) {
+        driven *d = driven_open(10000, 4, 300);
+        d->token_ns = PASS_NS / 40;
+        driven_turn *stream = driven_start(d, "a", batch ? RUN_BATCH : RUN_INTERACTIVE, 20, 0);
+        driven_rounds(d, 5);
+        driven_turn *large = driven_start(d, "b", RUN_INTERACTIVE, 3500, 0);
+        int64_t longest = 0;
+        int n_passes = 0;
+        for (; large->turn->n_tokens == 3500; n_passes++) {
+            int64_t before = d->ns;
+            uint64_t n_tokens = stream->turn->n_tokens;
+            driven_rounds(d, 1);
+            assert_int_equal(stream->turn->n_tokens, n_tokens + 1);
+            if (n_passes > 0 && d->ns - before > longest) /* the first is where it learns */
+                longest = d->ns - before;
+        }
+        print_message("%d passes, the longest took %lld passes' time\n", n_passes,
+                      (long long)(longest / PASS_NS));
+        if (batch)
+            assert_int_equal(n_passes, 8); /* of 511 tokens, one of 4 up to the save point */
+        else
+            assert_true(longest <= RUN_STRETCH * PASS_NS && n_passes < 3500 / 32);
+        driven_finish(d);
+        driven_close(d);
+    }
 }
 
 /* However much of the other class comes, a batch turn ends one day. */
@@ -248,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_tokens_count),
         cmocka_unit_test(test_idle_key_has_no_credit),
         cmocka_unit_test(test_short_prompt_beside_long),
+        cmocka_unit_test(test_stream_beside_long_prompt),
         cmocka_unit_test(test_batch_is_not_starved),
         cmocka_unit_test(test_demoted_turn_waits),
         cmocka_unit_test(test_demoted_turn_gives_way),
