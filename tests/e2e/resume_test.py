@@ -204,6 +204,24 @@ def salts_and_strangers_share_nothing():
 
 
 @case
+def budgets_are_kept():
+    def ask_all(server):
+        return [say(server, words(250, seed), max_output_tokens=10) for seed in range(14)]
+
+    with serve("--kv-disk-mb", "0", "--kv-memory-mb", "0") as server:
+        want = told(ask_all(server))
+    with serve("--kv-disk-mb", "3", "--kv-memory-mb", "1", "--sequences", "1") as server:
+        for _ in range(2):
+            equal(told(ask_all(server)), want, "texts with little room for state")
+            settled(server)
+        for tier in ("memory", "disk"):
+            need(measured(server, "pawl_prefix_cache_evictions_total", tier=tier) > 0, f"nothing was thrown out of {tier}")
+        need(measured(server, "pawl_prefix_cache_bytes", tier="memory") <= 1 << 20, "memory is over its budget")
+        size = measured(server, "pawl_prefix_cache_file_bytes")
+        need(size <= 3 << 20, f"kv.db has {size} bytes")
+
+
+@case
 def short_talk_is_not_kept():
     with serve("--kv-min-tokens", "4000") as server:
         one = say(server, words(300))
