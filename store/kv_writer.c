@@ -113,8 +113,11 @@ static void take(void *context, const kv_row *row)
 static pawl_status load(kv *k, pawl_error *error)
 {
     kv_writer *w = &k->writer;
+    uint64_t n;
     w->loading++;
     pawl_status status = kv_db_load(&w->db, take, refuse, k, &w->next_id, error);
+    if (!status)
+        status = kv_db_sweep(&w->db, w->next_id, &n, error);
     if (status)
         return status;
     kv_lock(k);
