@@ -92,9 +92,7 @@ static int free_good(void **state)
 static int make(void **state)
 {
     static char folder[64];
-    strcpy(folder, "/dev/shm/pawl-kv-XXXXXX"); /* hundreds of flushes that nobody needs */
-    if (!mkdtemp(folder))
-        help_make_folder(folder);
+    kv_help_make_folder(folder);
     *state = folder;
     return 0;
 }
