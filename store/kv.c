@@ -22,6 +22,7 @@
 
 #define DEFAULT_RATE ((uint64_t)128 << 20) /* a disk takes 100 to 230 MB/s; half of that twice */
 #define DEFAULT_RETRY_MS 5000
+#define MOST_RETRY_MS 3600000
 #define LEAST_PAGES 32 /* of a file with hardly anything in it */
 
 void kv_lock(kv *k)
@@ -337,7 +338,7 @@ static void settle_config(kv *k, const kv_config *config)
         k->config.clock = clock_system();
     if (k->config.write_bytes_second == 0)
         k->config.write_bytes_second = DEFAULT_RATE;
-    if (k->config.retry_ms == 0)
+    if (k->config.retry_ms == 0 || k->config.retry_ms > MOST_RETRY_MS)
         k->config.retry_ms = DEFAULT_RETRY_MS;
     queue = queue > KV_QUEUE_LEAST ? queue : KV_QUEUE_LEAST;
     k->queue_most = queue < KV_QUEUE_MOST ? queue : KV_QUEUE_MOST;

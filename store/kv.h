@@ -77,13 +77,15 @@ void kv_pin(kv *k, const kv_key *chain, uint64_t n_keys);
 void kv_unpin(kv *k, const kv_key *chain, uint64_t n_keys);
 
 /* Keeps a chunk: in memory at once, on disk later. A key that is there is PAWL_OK and
- * nothing is done. PAWL_E_LIMIT: larger than its budget; PAWL_E_BUSY: the writer is too
- * far behind and memory is full. Never blocks. */
+ * nothing is done. PAWL_E_LIMIT: larger than its budget, or a count is (tokens, tenants);
+ * PAWL_E_BUSY: the writer is too far behind and memory is full; PAWL_E_NOT_FOUND: its parent
+ * is not there (any more: save the chain from its first gap); PAWL_E_ARGUMENT: no payload, no
+ * key, a tenant of over 64 bytes. Never blocks. */
 pawl_status kv_put(kv *k, kv_chunk *chunk);
 
-/* Opens a chunk for reading; tokens must be its own. PAWL_E_NOT_FOUND: a miss, of whatever
- * cause. The source gives its bytes, straight from the database where it is on disk; a source
- * that fails or ends early is a damaged row. One thread uses a reader. */
+/* Opens a chunk for reading, which is a use of it; tokens must be its own. PAWL_E_NOT_FOUND: a
+ * miss, of whatever cause. The source gives its bytes, straight from the database where it is on
+ * disk; a source that fails or ends early is a damaged row. One thread uses a reader. */
 pawl_status kv_read(kv *k, const kv_key *key, const int32_t *tokens, uint64_t n_tokens,
                     kv_reader **out, pawl_source *source);
 /* good: the engine took it. False: it is damaged and is removed from every tier. */

@@ -85,6 +85,16 @@ static pawl_status check_shape(sqlite3 *db, pawl_error *error)
     return status;
 }
 
+/* SQL that does not fit the tables: they are not those of this version. */
+static pawl_status prepare_one(sqlite3 *db, const char *sql, sqlite3_stmt **out, pawl_error *error)
+{
+    pawl_status status = db_prepare(db, sql, out, error);
+    if (status == PAWL_E_INTERNAL)
+        return pawl_fail(error, PAWL_E_FORMAT, "%s has other tables: %s",
+                         sqlite3_db_filename(db, "main"), sqlite3_errmsg(db));
+    return status;
+}
+
 static pawl_status prepare(kv_db *d, pawl_error *error)
 {
     const struct {
@@ -102,7 +112,7 @@ static pawl_status prepare(kv_db *d, pawl_error *error)
     };
     pawl_status status = PAWL_OK;
     for (size_t i = 0; i < sizeof list / sizeof list[0] && !status; i++)
-        status = db_prepare(d->db, list[i].sql, list[i].to, error);
+        status = prepare_one(d->db, list[i].sql, list[i].to, error);
     return status;
 }
 
@@ -237,16 +247,6 @@ static pawl_status run(kv_db *d, sqlite3_stmt *s, const char *doing, pawl_error 
     return status;
 }
 
-/* Deletes what a writer that was killed has left of the chunk after the last one. */
-static pawl_status sweep(kv_db *d, int64_t first_id, pawl_error *error)
-{
-    if (first_id > INT64_MAX / KV_DB_MAX_PIECES)
-        return PAWL_OK;
-    sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(first_id, 0));
-    sqlite3_bind_int64(d->delete_pieces, 2, INT64_MAX);
-    return run(d, d->delete_pieces, "deleting what was left unfinished", error);
-}
-
 pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
                        void (*refuse)(void *arg, int64_t id), void *arg, int64_t *next_id,
                        pawl_error *error)
@@ -255,11 +255,11 @@ pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
     int64_t last = 0;
     int rc;
     pawl_status status =
-        db_prepare(d->db,
-                   "SELECT chunk.id, key, parent, tenant, begin, part, tokens, size, sum,"
-                   " ifnull(hits, 0), ifnull(heat, 1), ifnull(at, 0)"
-                   " FROM chunk LEFT JOIN used USING (id) ORDER BY chunk.id",
-                   &s, error);
+        prepare_one(d->db,
+                    "SELECT chunk.id, key, parent, tenant, begin, part, tokens, size, sum,"
+                    " ifnull(hits, 0), ifnull(heat, 1), ifnull(at, 0)"
+                    " FROM chunk LEFT JOIN used USING (id) ORDER BY chunk.id",
+                    &s, error);
     if (status)
         return status;
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
@@ -275,13 +275,21 @@ pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
     if (rc != SQLITE_DONE)
         status = db_fail(d->db, "reading what it holds", error);
     sqlite3_finalize(s);
-    if (!status && last < INT64_MAX)
-        status = sweep(d, last + 1, error);
     if (!status && last > INT64_MAX / KV_DB_MAX_PIECES - KV_MAX_CHUNKS)
         status = pawl_fail(error, PAWL_E_FORMAT, "%s has a row of id %lld",
                            sqlite3_db_filename(d->db, "main"), (long long)last);
     if (!status)
         *next_id = last + 1;
+    return status;
+}
+
+pawl_status kv_db_sweep(kv_db *d, int64_t next_id, uint64_t *n, pawl_error *error)
+{
+    sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(next_id, 0));
+    sqlite3_bind_int64(d->delete_pieces, 2, INT64_MAX);
+    pawl_status status = run(d, d->delete_pieces, "deleting what was left unfinished", error);
+    if (!status)
+        *n = (uint64_t)sqlite3_changes(d->db);
     return status;
 }
 
@@ -349,6 +357,20 @@ pawl_status kv_db_pages(kv_db *d, uint64_t *pages, uint64_t *n_free, pawl_error 
 }
 
 /* -------------------------------------------------------------- arithmetic --- */
+
+void kv_db_row_of(const kv_entry *e, int64_t id, kv_row *row)
+{
+    *row = (kv_row){.id = id,
+                    .key = e->key,
+                    .begin = e->begin,
+                    .part = e->part,
+                    .tokens = e->tokens,
+                    .n_tokens = e->n_tokens,
+                    .size = e->size};
+    if (e->parent)
+        row->parent = e->parent->key;
+    memcpy(row->tenant, e->tenant->name, sizeof row->tenant);
+}
 
 void kv_db_sum_row(kv_sum *sum, const kv_row *row)
 {

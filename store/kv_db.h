@@ -53,11 +53,12 @@ pawl_status kv_db_open_reader(const char *path, sqlite3 **out, pawl_error *error
 void kv_db_set_aside(const char *path);
 
 /* Gives every row that makes sense to take(), oldest first, and the ids of those that do
- * not to refuse(); then removes the pieces of a chunk that was never finished. *next_id:
- * above all ids. take() may not use d. */
+ * not to refuse(). *next_id: above all ids. They may not use d. */
 pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
                        void (*refuse)(void *arg, int64_t id), void *arg, int64_t *next_id,
                        pawl_error *error);
+/* Deletes the pieces of a chunk that was never finished: from next_id on. *n: how many. */
+pawl_status kv_db_sweep(kv_db *d, int64_t next_id, uint64_t *n, pawl_error *error);
 
 /* These go into the transaction that is open. */
 pawl_status kv_db_put_piece(kv_db *d, int64_t id, uint32_t n, const void *data, uint64_t size,
@@ -69,6 +70,8 @@ pawl_status kv_db_delete(kv_db *d, int64_t id, pawl_error *error); /* row and pi
 /* Pages of the file, and how many of them are free. */
 pawl_status kv_db_pages(kv_db *d, uint64_t *pages, uint64_t *n_free, pawl_error *error);
 
+/* An entry as a row of that id, without its sum and its use; tokens stay the entry's. */
+void kv_db_row_of(const kv_entry *e, int64_t id, kv_row *row);
 /* A row's checksum begins with everything but its payload. */
 void kv_db_sum_row(kv_sum *sum, const kv_row *row);
 uint32_t kv_db_n_pieces(uint64_t size);

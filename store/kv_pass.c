@@ -191,20 +191,6 @@ static bool take_next(kv *k)
     return w->current != NULL;
 }
 
-static void row_of(const kv_entry *e, int64_t id, kv_row *row)
-{
-    *row = (kv_row){.id = id,
-                    .key = e->key,
-                    .begin = e->begin,
-                    .part = e->part,
-                    .tokens = e->tokens,
-                    .n_tokens = e->n_tokens,
-                    .size = e->size};
-    if (e->parent)
-        row->parent = e->parent->key;
-    memcpy(row->tenant, e->tenant->name, sizeof row->tenant);
-}
-
 static pawl_status write_row(pass *p, pawl_error *error)
 {
     kv *k = p->k;
@@ -212,7 +198,7 @@ static pawl_status write_row(pass *p, pawl_error *error)
     kv_row row;
     kv_lock(k); /* it is held, its parent and its use may change */
     bool gone = w->current->gone;
-    row_of(w->current, w->current_id, &row);
+    kv_db_row_of(w->current, w->current_id, &row);
     use u = {w->current_id, w->current->used_ms, w->current->hits, w->current->heat};
     kv_unlock(k);
     if (gone) {
@@ -238,7 +224,7 @@ static void begin_current(kv *k)
     kv_row row;
     w->current_id = w->next_id++;
     kv_lock(k);
-    row_of(w->current, w->current_id, &row);
+    kv_db_row_of(w->current, w->current_id, &row);
     kv_unlock(k);
     kv_db_sum_row(&w->sum, &row);
 }

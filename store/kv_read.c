@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FRESH_MS 10000    /* a use counts once, whether it is found and then read or only read */
 #define STEP (128u << 10) /* bytes that are copied, then summed: half of a small L2 */
 
 struct kv_connection {
@@ -215,6 +216,9 @@ static bool hold(kv *k, kv_reader *r, const kv_key *key, const int32_t *tokens, 
         remove_damaged(k, e);
         return false;
     }
+    int64_t now = kv_now_ms(k);
+    if (e->hits == 0 || now - e->used_ms > FRESH_MS)
+        kv_index_use(&k->index, e, now);
     kv_index_hold(&k->index, e);
     r->e = e;
     r->payload = e->payload;
@@ -232,16 +236,8 @@ static bool hold(kv *k, kv_reader *r, const kv_key *key, const int32_t *tokens, 
 /* The sum begins with the row's other members, and with the ids that were compared. */
 static void begin_sum(kv_reader *r)
 {
-    const kv_entry *e = r->e;
-    kv_row row = {.key = e->key,
-                  .begin = e->begin,
-                  .part = e->part,
-                  .tokens = e->tokens,
-                  .n_tokens = e->n_tokens,
-                  .size = e->size};
-    if (e->parent)
-        row.parent = e->parent->key;
-    memcpy(row.tenant, e->tenant->name, sizeof row.tenant);
+    kv_row row;
+    kv_db_row_of(r->e, r->id, &row);
     kv_db_sum_row(&r->sum, &row);
 }
 

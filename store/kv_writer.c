@@ -13,7 +13,7 @@
  *
  * Errors are told once when they begin and once when they end; meanwhile the disk tier is
  * suspended: what is queued stays in memory if there is room, what is on disk is still read.
- *     no space       the connection stays; tried again after retry_ms, doubling to a minute
+ *     no space       the connection stays; tried again after retry_ms, then ever later
  *     disk error     the connection is closed; later opened again, its log emptied, and what
  *                    kv.db holds is compared with the index
  *     damaged file   deleted and made anew at once; the index forgets what was on disk
@@ -37,7 +37,7 @@
 #define USES_NS INT64_C(60000000000)
 #define CLOSE_NS INT64_C(5000000000) /* what is queued has so long at the end */
 #define WAIT_NS INT64_C(10000000)    /* for a reader that stands in the log   */
-#define MOST_BACKOFF_MS 60000
+#define MOST_BACKOFF 12              /* times retry_ms: a minute, by default */
 #define WRITER_BUSY_MS 100
 
 /* ------------------------------------------------------------------ loading --- */
@@ -113,8 +113,11 @@ static void take(void *context, const kv_row *row)
 static pawl_status load(kv *k, pawl_error *error)
 {
     kv_writer *w = &k->writer;
+    uint64_t n;
     w->loading++;
     pawl_status status = kv_db_load(&w->db, take, refuse, k, &w->next_id, error);
+    if (!status)
+        status = kv_db_sweep(&w->db, w->next_id, &n, error);
     if (status)
         return status;
     kv_lock(k);
@@ -213,7 +216,8 @@ static void suspend(kv *k)
     k->suspended = true;
     k->retry_ns = kv_monotonic_ns() + (int64_t)w->backoff_ms * 1000000;
     kv_unlock(k);
-    w->backoff_ms = w->backoff_ms < MOST_BACKOFF_MS / 2 ? 2 * w->backoff_ms : MOST_BACKOFF_MS;
+    uint32_t most = MOST_BACKOFF * k->config.retry_ms;
+    w->backoff_ms = 2 * w->backoff_ms < most ? 2 * w->backoff_ms : most;
 }
 
 static void on_error(kv *k, pawl_status status, const pawl_error *why)

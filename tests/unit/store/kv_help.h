@@ -17,6 +17,14 @@
 
 #define KV_HELP_TOKENS 16
 
+/* A folder in memory where there is one, for tests that flush a thousand times. */
+static inline void kv_help_make_folder(char folder[64])
+{
+    strcpy(folder, "/dev/shm/pawl-kv-XXXXXX");
+    if (!mkdtemp(folder))
+        help_make_folder(folder);
+}
+
 static inline kv_key kv_help_key(uint32_t c, uint32_t i)
 {
     kv_key key;
