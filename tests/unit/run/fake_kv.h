@@ -27,8 +27,11 @@ struct kv {
     fake_row rows[FAKE_KV_MAX]; /* n_rows of them */
     size_t n_rows;
     int puts, reads, bad_ends;
-    pawl_status refuse_put; /* what kv_put() says, or PAWL_OK   */
-    int fail_read;          /* the number of the read that is a miss, or 0 */
+    pawl_status refuse_put;     /* what kv_put() says, or PAWL_OK   */
+    int fail_read;              /* the number of the read that is a miss, or 0 */
+    uint32_t missing_part;      /* reads of such parts are misses; 0: none     */
+    void (*on_read)(void *arg); /* or NULL */
+    void *arg;
 };
 
 struct kv_reader {
@@ -52,6 +55,26 @@ static inline void fake_kv_clear(kv *k)
         free(row->tokens);
         free(row->chunk.payload);
     }
+}
+
+/* One more or less, and all that need it: whatever nobody holds may go at any time. */
+static inline void fake_kv_lose(kv *k, size_t i)
+{
+    kv_key key = k->rows[i].chunk.key;
+    free(k->rows[i].tokens);
+    free(k->rows[i].chunk.payload);
+    k->rows[i] = k->rows[--k->n_rows];
+    for (size_t j = 0; j < k->n_rows; j++) {
+        if (memcmp(&k->rows[j].chunk.parent, &key, sizeof key) == 0) {
+            fake_kv_lose(k, j);
+            j = (size_t)-1;
+        }
+    }
+}
+
+void kv_close(kv *k) /* of the runtime's, which has none here */
+{
+    (void)k;
 }
 
 bool kv_has(kv *k, const kv_key *key)
@@ -125,7 +148,10 @@ pawl_status kv_read(kv *k, const kv_key *key, const int32_t *tokens, uint64_t n_
                     kv_reader **out, pawl_source *source)
 {
     fake_row *row = fake_kv_row(k, key);
-    if (++k->reads == k->fail_read || !row || row->chunk.n_tokens != n_tokens ||
+    if (k->on_read)
+        k->on_read(k->arg);
+    if (++k->reads == k->fail_read || !row || row->chunk.part == k->missing_part ||
+        row->chunk.n_tokens != n_tokens ||
         memcmp(row->tokens, tokens, n_tokens * sizeof *tokens) != 0)
         return PAWL_E_NOT_FOUND;
     *out = malloc(sizeof **out);
@@ -139,11 +165,8 @@ void kv_read_end(kv_reader *reader, bool good)
     kv *k = reader->all;
     fake_row *row = fake_kv_row(k, &reader->key);
     k->bad_ends += !good;
-    if (!good && row) {
-        free(row->tokens);
-        free(row->chunk.payload);
-        *row = k->rows[--k->n_rows];
-    }
+    if (!good && row)
+        fake_kv_lose(k, (size_t)(row - k->rows));
     free(reader);
 }
 
