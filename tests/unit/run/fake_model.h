@@ -109,6 +109,7 @@ static pawl_status fake_fork(const pawl_sequence *from, uint64_t n, pawl_sequenc
         return status;
     memcpy((*to)->tokens, from->tokens, sizeof from->tokens);
     (*to)->n_tokens = n;
+    (*to)->lacks_boundary = from->lacks_boundary;
     if (fake_resize(*to, fake_pages_for(n)))
         return PAWL_OK;
     (*to)->n_tokens = 0;

@@ -176,6 +176,25 @@ static void test_preempted_while_it_is_restored(void **state)
     }
 }
 
+/* Nobody goes on from a sequence whose state is still coming: it lacks its boundary. */
+static void test_two_at_once(void **state)
+{
+    (void)state;
+    kv *k = new_kv();
+    answer_once(k, true, 1, 3000);
+    driven *d = driven_open_saving(PAGES, 4, 20, k, CHUNK, true);
+    ask(d, 1, 3000);
+    driven_rounds(d, 4);
+    ask(d, 1, 3000);
+    driven_finish(d);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(d->turns[i].status, "completed");
+        assert_int_equal(d->turns[i].usage.cached_tokens, 2048);
+    }
+    driven_close(d);
+    free_kv(k);
+}
+
 /* A turn that lost its sequence to others goes on from what was saved of it. */
 static void test_preempted_turns_are_restored(void **state)
 {
@@ -276,8 +295,10 @@ static void play(unsigned seed, bool boundary)
                 run_cancel(t->turn);
         }
         driven_finish(d);
-        for (int i = 0; i < d->n_turns; i++)
+        for (int i = 0; i < d->n_turns; i++) {
+            assert_string_not_equal(d->turns[i].status, "failed");
             cached += d->turns[i].usage.cached_tokens;
+        }
         k->refuse_put = PAWL_OK;
         driven_close(d);
     }
@@ -301,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_streams_go_on_meanwhile),
         cmocka_unit_test(test_cancelled_while_it_is_restored),
         cmocka_unit_test(test_preempted_while_it_is_restored),
+        cmocka_unit_test(test_two_at_once),
         cmocka_unit_test(test_preempted_turns_are_restored),
         cmocka_unit_test(test_a_damaged_boundary),
         cmocka_unit_test(test_a_cache_that_lies),
