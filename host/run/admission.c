@@ -14,8 +14,7 @@
 
 /* What a turn would go on from. */
 typedef struct origin {
-    const live *source; /* a live sequence, or NULL                       */
-    uint64_t shared;    /* tokens that it has state for; 0 where hit has  */
+    uint64_t shared;    /* tokens that a live sequence has state for; 0 where hit has */
     prefix_hit hit;     /* saved state that is better, or none            */
     prefix_chain chain; /* of the hit's tokens                            */
 } origin;
@@ -44,17 +43,6 @@ static uint64_t margin(const run_step *step, const run_turn *turn)
     return pages_for(step, end) - pages_for(step, first_need(turn));
 }
 
-/* Looks over all tiers; the chain is to be cleared. */
-static origin look(run_step *step, run_turn *turn)
-{
-    origin o = {0};
-    o.source = live_find(step->sequences, turn, &o.shared);
-    o.hit = run_restore_look(step, turn, o.shared, &o.chain);
-    if (o.hit.n_tokens)
-        o.shared = 0;
-    return o;
-}
-
 /* Pages that must be free for the turn to begin. */
 static uint64_t wanted(const run_step *step, const run_turn *turn, const origin *from)
 {
@@ -70,6 +58,19 @@ static uint64_t free_pages(const run_step *step)
     uint64_t total = 0, unused = 0;
     step->model->engine_api->capacity(step->model->engine, &total, &unused);
     return unused;
+}
+
+/* Looks over all tiers; the chain is to be cleared. */
+static origin look(run_step *step, run_turn *turn)
+{
+    origin o = {0};
+    live_find(step->sequences, turn, &o.shared);
+    if (step->n_active && free_pages(step) < wanted(step, turn, &o))
+        return o; /* not now, so it need not be looked for now */
+    o.hit = run_restore_look(step, turn, o.shared, &o.chain);
+    if (o.hit.n_tokens)
+        o.shared = 0;
+    return o;
 }
 
 /* Whether the turn may take from the running one of the lowest rank. */
@@ -95,7 +96,8 @@ static bool is_possible(const run_step *step, const run_turn *turn, const origin
 /* Somebody makes room for the turn. False: nobody can. */
 static bool give_way(run_step *step, const run_turn *turn, const origin *from)
 {
-    const live *source = from->hit.n_tokens ? NULL : from->source;
+    uint64_t shared; /* looked for anew: a fork that found no pages may have become it */
+    const live *source = from->hit.n_tokens ? NULL : live_find(step->sequences, turn, &shared);
     if (step->n_active == step->model->max_sequences) {
         if (!may_preempt(step, turn))
             return false;
@@ -145,8 +147,6 @@ static void begin(run_step *step, run_turn *turn, live *entry, prefix_load *load
     run_step_add(step, turn, entry, load);
     if (!turn->in_progress)
         run_turn_in_progress(turn);
-    if (!load)
-        run_turn_cached(turn, cached);
     if (step->sequences->prefix && !turn->request->probe)
         metric_add(step->model->measures[MEASURE_STORED_QUERIES],
                    (double)(turn->n_tokens - cached));

@@ -24,8 +24,6 @@
 
 /* Timelines shorter than this are computed again. */
 #define PREFIX_MIN_TOKENS 256
-/* An engine that has boundaries gets one saved at the multiples of this in a long prompt. */
-#define PREFIX_CUT_TOKENS 2048
 
 typedef struct prefix {
     const run_model *model;

@@ -53,7 +53,6 @@ static void loaded(run_step *step, run_active *a)
         a->turn->standing.paid = prompt;
     metric_add(step->model->measures[MEASURE_STORED_HITS], (double)n);
     metric_add(step->model->measures[MEASURE_RESTORES], n > 0);
-    run_turn_cached(a->turn, n);
 }
 
 /* Loads the next part of the i-th active turn. */

@@ -64,6 +64,7 @@ static void take_in(run_scheduler *s)
 {
     bool idle = !s->driven && s->step.n_active == 0 && n_waiting(s) == 0 && !s->saving;
     bool refused = s->prefix && s->prefix->quiet_until; /* by the kv: tried again soon */
+    bool no_batch = s->waiting.fair.turns[RUN_BATCH] == 0;
     run_turn *turn;
     for (; (turn = queue_pop(s->inbox, !idle ? 0 : refused ? RETRY_MS : -1)); idle = false) {
         s->step.clock = turn->clock;
@@ -73,6 +74,8 @@ static void take_in(run_scheduler *s)
         }
         run_waiting_add(&s->waiting, turn);
     }
+    if (no_batch && s->step.clock) /* it waits from now on, however long nobody was here */
+        s->step.batch_ns = s->step.clock->monotonic_ns(s->step.clock->context);
 }
 
 /* The turn has run for the first time, or will not: its place is free. */
@@ -165,6 +168,10 @@ static void admit_all(run_scheduler *s)
     run_turn *turn;
     while ((turn = run_waiting_next(&s->waiting))) {
         pawl_error error = {.struct_size = sizeof error};
+        if (is_cancelled(s, turn)) { /* a choice that the end of its first one has let go on */
+            end_waiting(s, turn, TURN_CANCELLED, NULL);
+            continue;
+        }
         if (turn->n_prompt == 0) {
             end_empty(s, turn);
             continue;
@@ -226,7 +233,9 @@ pawl_status run_scheduler_open(const run_model *model, const run_scheduler_confi
     s->inbox = queue_open(config->queue);
     s->places = run_places_open(config->queue, config->per_key);
     run_pace_init(&s->pace);
-    run_waiting_init(&s->waiting);
+    /* As many come together where none sinks: all batch turns gave way, and interactive ones
+     * for memory. */
+    run_waiting_init(&s->waiting, 2 * model->max_sequences);
     pawl_status status =
         s->inbox && s->places ? PAWL_OK : pawl_fail(error, PAWL_E_MEMORY, "no memory for a queue");
     if (!status && config->kv)

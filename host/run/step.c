@@ -87,7 +87,7 @@ void run_step_move(run_step *step, size_t i, enum run_priority class)
 void run_step_preempt(run_step *step, size_t i, bool keep)
 {
     run_active a = run_step_take_out(step, i);
-    if (keep)
+    if (keep && !a.turn->request->probe)
         live_keep(step->sequences, a.entry);
     else
         live_evict(step->sequences, a.entry);
@@ -141,12 +141,9 @@ static void slot_failed(run_step *step, size_t i, pawl_status status)
         return; /* the pass was stopped; whom it was meant for is ended in the next round */
     if (status == PAWL_E_MEMORY && !turn->retried) {
         turn->retried = true;
-        if (live_evict_oldest(step->sequences, NULL))
-            return;
-        if (step->n_active > 1) {
+        if (!live_evict_oldest(step->sequences, NULL) && step->n_active > 1)
             run_step_preempt(step, i, false);
-            return;
-        }
+        return; /* alone, too: others of this pass may just have given way */
     }
     log_write(PAWL_LOG_ERROR, "run", "%s: engine status %d", turn->request->id, (int)status);
     run_step_end(step, i, TURN_FAILED, why_failed(status));
@@ -173,6 +170,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         slot_failed(step, i, slot->status);
         return;
     }
+    run_turn_computed(turn, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;

@@ -122,24 +122,23 @@ static int64_t now(const run_turn *turn)
 void run_turn_in_progress(run_turn *turn)
 {
     turn->admitted = now(turn);
-    if (is_measured(turn)) {
+    if (is_measured(turn))
         observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
-        count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
-        count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
-    }
     turn->in_progress = true;
     send(turn, run_event_new(RUN_IN_PROGRESS));
 }
 
-void run_turn_cached(run_turn *turn, uint64_t cached)
+void run_turn_computed(run_turn *turn, uint64_t cached)
 {
-    if (turn->counted)
+    if (turn->computed)
         return;
-    turn->counted = true;
+    turn->computed = true;
     turn->usage.cached_tokens = cached;
     if (!is_measured(turn))
         return;
+    count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
     count(turn, MEASURE_CACHED_TOKENS, cached);
+    count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
     count(turn, MEASURE_PREFIX_HITS, cached);
 }
 

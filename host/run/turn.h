@@ -63,8 +63,8 @@ struct run_turn {
     int64_t first;      /* its first token                                    */
     int64_t latest;     /* its latest token                                   */
     bool in_progress;   /* IN_PROGRESS was sent                               */
+    bool computed;      /* a pass has taken tokens of it                      */
     bool retried;       /* the engine had no memory once already              */
-    bool counted;       /* usage.cached_tokens is known                       */
     uint32_t broken;    /* how often its saved state could not be loaded      */
     run_record *record; /* between the end and END                            */
     const char *stop_reason;
@@ -78,9 +78,8 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
 
 void run_turn_created(run_turn *turn);
 void run_turn_in_progress(run_turn *turn);
-/* How many of its tokens had state already when it began; what comes later, after a
- * preemption, does not count. */
-void run_turn_cached(run_turn *turn, uint64_t cached);
+/* A pass has taken tokens of it for the first time; so many of its prompt had state already. */
+void run_turn_computed(run_turn *turn, uint64_t cached);
 
 /* One sampled token. True: the turn goes on; false: *outcome says how it ended. */
 bool run_turn_token(run_turn *turn, int32_t token, float logprob, const struct pawl_top *top,

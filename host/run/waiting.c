@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-void run_waiting_init(run_waiting *waiting)
+void run_waiting_init(run_waiting *waiting, uint32_t most_returned)
 {
-    *waiting = (run_waiting){0};
+    *waiting = (run_waiting){.most_returned = most_returned};
     run_fair_init(&waiting->fair);
 }
 
@@ -101,6 +101,9 @@ run_turn *run_waiting_next_of(const run_waiting *waiting, enum run_priority clas
 
 run_turn *run_waiting_next(const run_waiting *waiting)
 {
+    const run_line *front = waiting->front;
+    if (waiting->n_returned >= waiting->most_returned)
+        return front[front[RUN_INTERACTIVE].first ? RUN_INTERACTIVE : RUN_BATCH].first;
     run_turn *turn = run_waiting_next_of(waiting, RUN_INTERACTIVE);
     return turn ? turn : run_waiting_next_of(waiting, RUN_BATCH);
 }

@@ -6,7 +6,10 @@
  *
  * The first that has somebody, from left to right and from above: the preempted ones
  * of a class before its others, of these the first of the key that was served least
- * (fair.h); of two equal keys the one whose turn came first. Engine thread only.
+ * (fair.h); of two equal keys the one whose turn came first. Where too many were
+ * preempted, they alone: turns that sink to the batch class while they run, and then
+ * give way, would else be without number, since they hold no place in the queue.
+ * Engine thread only.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,9 +23,10 @@ typedef struct run_waiting {
     run_line front[RUN_PRIORITIES]; /* preempted ones           */
     uint32_t n[RUN_PRIORITIES];     /* how many wait            */
     uint32_t n_returned;            /* of all: were preempted   */
+    uint32_t most_returned;         /* from so many on none that is new is next */
 } run_waiting;
 
-void run_waiting_init(run_waiting *waiting);
+void run_waiting_init(run_waiting *waiting, uint32_t most_returned);
 void run_waiting_clear(run_waiting *waiting); /* when no turn is left */
 
 /* A turn waits: a new one in the line of its key, by its number; one with standing.returned

@@ -175,6 +175,21 @@ def a_prompt_that_was_cut_off_is_continued():
 
 
 @case
+def a_system_part_is_there_for_others():
+    """Conversations that begin with the same instructions, which end within a chunk."""
+    def ask_with(server, text):
+        return say(server, text, instructions=words(300, 9))
+
+    with serve() as server:
+        one = ask_with(server, "x" * 500)
+        crash(server)
+        two = ask_with(server, "y" * 500)
+        system = len(words(300, 9))
+        need(system < cached(two) < system + 100, f"{cached(two)} tokens were cached of instructions of {system}")
+        equal(cached(one), 0, "cached tokens of the first")
+
+
+@case
 def salts_and_strangers_share_nothing():
     with serve() as server:
         prompt = words(300)

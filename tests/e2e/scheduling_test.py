@@ -8,7 +8,7 @@ import threading
 import time
 
 import exposition
-from common import PAWL, SLOWNESS, Server, case, equal, main, need, receive, receive_lanes, send, text_of
+from common import ENDS, PAWL, SLOWNESS, Server, case, equal, main, need, receive, receive_lanes, send, text_of
 
 LONG = "".join(f"<{n}>" for n in range(120))
 SCRIPT = {"context": 4096, "replies": [
@@ -42,17 +42,24 @@ def text_of_lane(events):
 @case
 def interactive_goes_before_batch():
     with Server({"replay": SCRIPT}, "--sequences", "1") as server, server.connect() as ws:
-        for lane in ("b1", "b2"):
-            send(ws, input="long", priority="batch", stream_id=lane)
-        first = receive(ws, ("response.output_text.delta",))
+        send(ws, input="endless", priority="batch", stream_id="running", store=False)
+        got = {"running": receive(ws, ("response.output_text.delta",))}
+        send(ws, input="long", priority="batch", stream_id="waiting")
         until(server, "a batch turn waits", lambda m: waiting(m, "batch") == 1)
-        send(ws, input="now", priority="interactive", stream_id="i")
-        got = receive_lanes(ws, ("b1", "b2", "i"), {e.get("stream_id", ""): [] for e in first} | {"all": list(first)})
-        order = [e["stream_id"] for e in got["all"] if e["type"] == "response.completed"]
-        equal(order, ["i", "b1", "b2"], "who was done first")
+        send(ws, input="now", priority="interactive", stream_id="now")
+        receive_lanes(ws, ("now",), got)
+        equal(text_of_lane(got["now"]), "Yes.", "the interactive turn, while the other is not at its end")
+        need(got.get("waiting", [])[-1]["type"] not in ENDS, "the batch turn that waited has ended before")
+        n = len(got["running"])
+        while len(got["running"]) < n + 20:  # it goes on
+            event = json.loads(ws.recv())
+            got.setdefault(event["stream_id"], []).append(event)
+        ws.send(json.dumps({"type": "response.cancel", "stream_id": "running"}))
+        receive_lanes(ws, ("running", "waiting"), got)
         # Nothing is lost or said twice by the one that was interrupted.
-        for lane in ("b1", "b2"):
-            equal(text_of_lane([e for e in got["all"] if e.get("stream_id") == lane]), LONG, f"the text of {lane}")
+        text = text_of_lane(got["running"])
+        equal(text, ("0123456789" * len(text))[:len(text)], "the text of the one that was interrupted")
+        equal(text_of_lane(got["waiting"]), LONG, "the text of the one that waited")
         now = scrape(server)
         need(now["pawl_num_preemptions_total", MODEL] >= 1, "nobody was preempted")
         equal((waiting(now, "batch"), waiting(now, "interactive")), (0, 0), "who waits")

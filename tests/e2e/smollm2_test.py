@@ -4,8 +4,12 @@ Times are printed and not judged, but for the bounds that hold on a slow machine
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
+import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -128,6 +132,26 @@ def memory_stays_within_its_budget():
         pss, peak = server.memory("Pss", "VmHWM")
         print(f"    after 100 requests: Pss {pss / MIB:.0f} MiB, peak Rss {peak / MIB:.0f} MiB")
         need(pss <= FILE_SIZE + (budget + 64) * MIB, f"Pss {pss / MIB:.0f} MiB after 100 requests")
+
+
+@case
+def keys_and_values_are_kept_as_the_configuration_says():
+    pages = {}
+    with tempfile.TemporaryDirectory(prefix="pawl-kv-") as folder:
+        for kv in ("f32", "f16", "bf16", "q8"):
+            file = pathlib.Path(folder) / f"{kv}.json"
+            file.write_text(json.dumps({"models": [{"name": "smollm2", "path": str(MODEL), "kv_mb": 256,
+                                                    "options": {"kv_type": kv}}]}))
+            with Server({}, "--config", file) as server:
+                reply = talk(server, "What is the capital of France? Answer in one word.", max_output_tokens=8)
+                need("Paris" in text_of(reply), f"reply with {kv}: {text_of(reply)!r}")
+                pages[kv] = int(re.search(rf"(\d+) pages of 64 tokens in {kv}\b", server.log())[1])
+        print(f"    pages in 256 MiB: {pages}")
+        need(pages["f32"] * 2 <= pages["f16"] == pages["bf16"] < pages["q8"] * 0.6, f"pages {pages}")
+        file.write_text(json.dumps({"models": [{"name": "smollm2", "path": str(MODEL), "options": {"kv_type": "q4"}}]}))
+        said = subprocess.run([PAWL, "serve", "--listen", "127.0.0.1:0", "--data", f"{folder}/data", "--config", file],
+                              capture_output=True, text=True, timeout=60 * SLOWNESS)
+        need(said.returncode == 1 and "one of: f16, bf16, q8, f32" in said.stderr, f"q4 gives {said}")
 
 
 @case

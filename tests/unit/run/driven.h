@@ -153,10 +153,10 @@ static void driven_close(driven *d)
     free(d);
 }
 
-/* Queues a turn of a key with these tokens, of which the first is how many of them are to
- * count as the prompt for fake_ends(). */
-static driven_turn *driven_start_with(driven *d, const char *key, enum run_priority priority,
-                                      const int32_t *tokens, uint64_t n, uint64_t max_tokens)
+/* A turn of a key that is still to be submitted, in a place, with these tokens; the first of
+ * them says how many are the prompt, for fake_ends(). */
+static driven_turn *driven_make_with(driven *d, const char *key, enum run_priority priority,
+                                     const int32_t *tokens, uint64_t n, uint64_t max_tokens)
 {
     driven_turn *t = &d->turns[d->n_turns];
     run_request *request = run_request_new(&d->clock);
@@ -178,22 +178,38 @@ static driven_turn *driven_start_with(driven *d, const char *key, enum run_prior
                      PAWL_OK);
     atomic_fetch_add(&t->turn->references, 1);
     assert_int_equal(run_scheduler_claim(d->scheduler, &caller, 1), RUN_PLACED);
-    assert_true(run_scheduler_submit(d->scheduler, t->turn));
     return t;
 }
 
-/* The same with a prompt that is like no other's. */
-static inline driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
-                                        uint64_t n_prompt, uint64_t max_tokens)
+/* The same; its prompt is like no other's, or as another's that has the same length. */
+static inline driven_turn *driven_make(driven *d, const char *key, enum run_priority priority,
+                                       uint64_t n_prompt, uint64_t max_tokens,
+                                       const driven_turn *like)
 {
-    int32_t *tokens = malloc((n_prompt + 1) * sizeof *tokens);
-    tokens[0] = (int32_t)n_prompt; /* for fake_ends() */
+    int32_t tokens[4096];
+    tokens[0] = (int32_t)n_prompt;
     for (uint64_t i = 1; i < n_prompt; i++)
         tokens[i] = (int32_t)((i * 31 + (uint64_t)d->n_turns * 7 + i / 200) % 256);
     if (n_prompt > 2)
         tokens[1] = d->n_turns % 256;
-    driven_turn *t = driven_start_with(d, key, priority, tokens, n_prompt, max_tokens);
-    free(tokens);
+    if (like)
+        memcpy(tokens, like->turn->tokens, n_prompt * sizeof *tokens);
+    return driven_make_with(d, key, priority, tokens, n_prompt, max_tokens);
+}
+
+static inline driven_turn *driven_start_with(driven *d, const char *key, enum run_priority priority,
+                                             const int32_t *tokens, uint64_t n, uint64_t max_tokens)
+{
+    driven_turn *t = driven_make_with(d, key, priority, tokens, n, max_tokens);
+    assert_true(run_scheduler_submit(d->scheduler, t->turn));
+    return t;
+}
+
+static inline driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
+                                        uint64_t n_prompt, uint64_t max_tokens)
+{
+    driven_turn *t = driven_make(d, key, priority, n_prompt, max_tokens, NULL);
+    assert_true(run_scheduler_submit(d->scheduler, t->turn));
     return t;
 }
 

@@ -40,6 +40,25 @@ static void test_admission_keeps_a_margin(void **state)
     driven_close(d);
 }
 
+/* What a live sequence has already needs no pages: a follow-up begins where a stranger with as
+ * long a prompt would have to wait. */
+static void test_shared_pages_count_once(void **state)
+{
+    (void)state;
+    driven *d = driven_open(34, 4, 300);
+    driven_turn *first = driven_start(d, "a", RUN_INTERACTIVE, 300, 2);
+    driven_finish(d);
+    driven_turn *running = driven_start(d, "a", RUN_INTERACTIVE, 20, 0);
+    driven_rounds(d, 2);
+    driven_turn *follow_up = driven_start(d, "a", RUN_INTERACTIVE, first->n_tokens, 10);
+    memcpy(follow_up->turn->tokens, first->tokens, first->n_tokens * sizeof(int32_t));
+    driven_rounds(d, 1);
+    assert_true(follow_up->began && !running->ended);
+    driven_finish(d);
+    assert_int_equal(follow_up->usage.cached_tokens, first->n_tokens - 1);
+    driven_close(d);
+}
+
 /* The youngest gives way, a batch turn before it; the first goes on to its end. */
 static void test_who_gives_way(void **state)
 {
@@ -63,6 +82,41 @@ static void test_who_gives_way(void **state)
     driven_finish(d);
     assert_int_equal(oldest->turn->standing.preempted, 0);
     assert_true(oldest->ended < batch->ended && youngest->ended < batch->ended);
+    driven_close(d);
+}
+
+/* What was reused is known when the first pass takes a turn's tokens: one that has to give way
+ * before finds more, or less, when it comes back. */
+static void test_cached_when_it_is_computed(void **state)
+{
+    (void)state;
+    driven *d = driven_open(1000, 2, 20);
+    driven_turn *first = driven_start(d, "a", RUN_INTERACTIVE, 1000, 0);
+    driven_turn *same = driven_make(d, "a", RUN_BATCH, 1000, 0, first);
+    assert_true(run_scheduler_submit(d->scheduler, same->turn));
+    driven_rounds(d, 1); /* both begin; the pass has room for the first one alone */
+    driven_start(d, "a", RUN_INTERACTIVE, 10, 0);
+    driven_rounds(d, 1);
+    assert_int_equal(same->turn->standing.preempted, 1);
+    driven_finish(d);
+    assert_int_equal(first->usage.cached_tokens, 0);
+    assert_int_equal(same->usage.cached_tokens, 999);
+    assert_int_equal(driven_measure(d, MEASURE_CACHED_TOKENS), 999);
+    driven_close(d);
+}
+
+/* A pass that fails for memory fails nobody: those who gave way make room for the last. */
+static void test_pass_without_memory(void **state)
+{
+    (void)state;
+    driven *d = driven_open(1000, 3, 20);
+    for (int i = 0; i < 3; i++)
+        driven_start(d, "a", RUN_INTERACTIVE, 30, 0);
+    d->engine.fail_submit = 6;
+    d->engine.fail_status = PAWL_E_MEMORY;
+    driven_finish(d);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(d->turns[i].status, "completed");
     driven_close(d);
 }
 
@@ -215,7 +269,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission_by_need),
         cmocka_unit_test(test_admission_keeps_a_margin),
+        cmocka_unit_test(test_shared_pages_count_once),
         cmocka_unit_test(test_who_gives_way),
+        cmocka_unit_test(test_cached_when_it_is_computed),
+        cmocka_unit_test(test_pass_without_memory),
         cmocka_unit_test(test_preempted_turns_go_on),
         cmocka_unit_test(test_interactive_takes_a_slot),
         cmocka_unit_test(test_interactive_takes_memory),

@@ -8,9 +8,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "tiny.h" /* first: kernels.h has parameters named kv */
+
 #include "fake_kv.h"
 #include "run/prefix.h"
-#include "tiny.h"
 
 #include <dlfcn.h>
 
@@ -145,7 +146,7 @@ static void test_goes_on_exactly(void **state)
     size_t n = TINY_SLOW ? 6 : sizeof saved / sizeof saved[0];
     for (size_t i = 0; i < n; i++)
         compare(saved[i], saved[i] + ROWS + 13 * i, -1, saved[i], "{}");
-    compare(300, 330, -1, 300, "{\"kv\":\"f32\"}");
+    compare(300, 330, -1, 300, "{\"kv_type\":\"f32\"}");
 }
 
 static void test_goes_on_exactly_after_damage(void **state)
@@ -171,7 +172,7 @@ static void test_strangers_find_nothing(void **state)
     save(&w, s, tokens, 300);
     tiny_api()->sequence_close(s);
     world_close(&w);
-    world_open(&w, k, "{\"kv\":\"f32\"}");
+    world_open(&w, k, "{\"kv_type\":\"f32\"}");
     tiny_api()->sequence_close(load(&w, tokens, 400, &n));
     assert_int_equal(n, 0);
     world_close(&w);

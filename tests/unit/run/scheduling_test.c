@@ -167,6 +167,58 @@ static void test_batch_is_not_starved(void **state)
     driven_close(d);
 }
 
+/* Time in which nobody was there is no time of waiting. */
+static void test_batch_does_not_starve_before_it_comes(void **state)
+{
+    (void)state;
+    driven *d = driven_open(10000, 1, 20);
+    driven_start(d, "a", RUN_BATCH, 20, 0);
+    driven_finish(d);
+    d->ns += 2 * RUN_STARVED_NS;
+    driven_turn *batch = driven_start(d, "a", RUN_BATCH, 20, 0);
+    driven_start(d, "a", RUN_INTERACTIVE, 20, 0);
+    driven_finish(d);
+    assert_false(batch->turn->standing.raised);
+    driven_close(d);
+}
+
+/* Choices that are cancelled together need no pass, although one of them waits for the other. */
+static void test_cancelled_choices_run_nothing(void **state)
+{
+    (void)state;
+    driven *d = driven_open(10000, 2, 20);
+    driven_turn *first = driven_make(d, "a", RUN_INTERACTIVE, 20, 0, NULL);
+    driven_turn *second = driven_make(d, "a", RUN_INTERACTIVE, 20, 0, NULL);
+    first->turn->next = second->turn;
+    run_cancel(first->turn);
+    run_cancel(second->turn);
+    assert_true(run_scheduler_submit(d->scheduler, first->turn));
+    driven_finish(d);
+    assert_true(first->ended && second->ended && !second->began);
+    assert_int_equal(d->engine.submits, 0);
+    driven_close(d);
+}
+
+/* Those that gave way hold no place in the queue; they are bounded nevertheless. */
+static void test_demoted_turns_do_not_pile_up(void **state)
+{
+    (void)state;
+    driven *d = driven_open(10000, 1, 200);
+    uint32_t most = 0;
+    for (int i = 0; i < 60; i++) {
+        driven_turn *t = driven_start(d, "a", RUN_INTERACTIVE, 20, 0);
+        for (int k = 0; k < 400 && !t->began; k++) {
+            driven_rounds(d, 1);
+            uint32_t waiting = run_scheduler_waiting(d->scheduler, NULL);
+            most = waiting > most ? waiting : most;
+        }
+        run_demote(t->turn); /* it has begun, and whoever asked is gone */
+    }
+    assert_in_range(most, 2, 4); /* 3 that gave way, of one sequence, and a new one */
+    driven_finish(d);
+    driven_close(d);
+}
+
 static void test_demoted_turn_waits(void **state)
 {
     (void)state;
@@ -283,6 +335,9 @@ int main(void)
         cmocka_unit_test(test_short_prompt_beside_long),
         cmocka_unit_test(test_stream_beside_long_prompt),
         cmocka_unit_test(test_batch_is_not_starved),
+        cmocka_unit_test(test_batch_does_not_starve_before_it_comes),
+        cmocka_unit_test(test_cancelled_choices_run_nothing),
+        cmocka_unit_test(test_demoted_turns_do_not_pile_up),
         cmocka_unit_test(test_demoted_turn_waits),
         cmocka_unit_test(test_demoted_turn_gives_way),
         cmocka_unit_test(test_cancelled_anywhere),
