@@ -82,7 +82,22 @@ static bool evict_memory(kv *k, const kv_tenant *tenant)
     if (!e)
         return false;
     kv_count_by(k, KV_EVICTED_MEMORY, 1);
+    kv_rank_evicted(&k->index, e, KV_MEMORY, kv_now_ms(k));
     kv_index_clear_memory(&k->index, e);
+    if (kv_index_nowhere(e))
+        kv_drop_entry(k, e);
+    return true;
+}
+
+bool kv_evict_disk(kv *k, const kv_tenant *tenant)
+{
+    kv_entry *e = kv_index_victim(&k->index, KV_DISK, tenant);
+    if (!e)
+        return false;
+    kv_count_by(k, KV_EVICTED_DISK, 1);
+    kv_rank_evicted(&k->index, e, KV_DISK, kv_now_ms(k));
+    kv_doom(k, e);
+    kv_index_clear_disk(&k->index, e);
     if (kv_index_nowhere(e))
         kv_drop_entry(k, e);
     return true;
@@ -253,21 +268,6 @@ static bool fits_on_its_way(const kv *k, const kv_tenant *tenant, uint64_t size)
     return now == 0 || (now + size <= most && tenant->bytes[KV_MEMORY] + size <= quota);
 }
 
-/* Too many chunks: one that ranks low goes, whether or not its bytes matter. */
-static void make_place(kv *k)
-{
-    kv_entry *e = kv_index_victim(&k->index, KV_DISK, NULL);
-    if (!e) {
-        evict_memory(k, NULL);
-        return;
-    }
-    kv_count_by(k, KV_EVICTED_DISK, 1);
-    kv_doom(k, e);
-    kv_index_clear_disk(&k->index, e);
-    if (kv_index_nowhere(e))
-        kv_drop_entry(k, e);
-}
-
 /* Takes the payload over if it is PAWL_OK. Locked. */
 static pawl_status put(kv *k, const kv_chunk *chunk, int64_t now)
 {
@@ -277,8 +277,8 @@ static pawl_status put(kv *k, const kv_chunk *chunk, int64_t now)
             kv_queue(k, e);
         return PAWL_E_FORMAT; /* for kv_put(): nothing to do */
     }
-    if (k->index.n_entries >= KV_MAX_CHUNKS)
-        make_place(k);
+    if (k->index.n_entries >= KV_MAX_CHUNKS && !kv_evict_disk(k, NULL))
+        evict_memory(k, NULL);
     pawl_status status = kv_index_add(&k->index, chunk, now, &e);
     if (status)
         return status;

@@ -134,23 +134,23 @@ static bool begins(const kv_entry *a, const kv_entry *b)
            memcmp(a->tokens, b->tokens, a->n_tokens * sizeof a->tokens[0]) == 0;
 }
 
-static void supersede(kv_entry *e)
+static void supersede(const kv_index *index, kv_entry *e)
 {
     e->superseded = true;
-    kv_rank_weigh(e);
+    kv_rank_weigh(index, e);
     kv_rank_settle(e);
 }
 
 /* Of e and its siblings, who is an old tail of whom? One that was used twice is where
  * conversations part (the end of a system prompt), and no session's tail. */
-static void compare_siblings(kv_entry *e)
+static void compare_siblings(const kv_index *index, kv_entry *e)
 {
     int n = 0;
     for (kv_entry *s = e->older; s && n < MAX_SIBLINGS; s = s->older, n++) {
         if (s->hits <= 1 && begins(s, e))
-            supersede(s);
+            supersede(index, s);
         else if (begins(e, s))
-            supersede(e);
+            supersede(index, e);
     }
 }
 
@@ -159,7 +159,7 @@ static kv_entry **siblings_of(kv_entry *e)
     return e->parent ? &e->parent->first_child : &e->tenant->first_root;
 }
 
-static void link_to_parent(kv_entry *e, kv_entry *parent)
+static void link_to_parent(const kv_index *index, kv_entry *e, kv_entry *parent)
 {
     e->parent = parent;
     kv_entry **list = siblings_of(e);
@@ -169,7 +169,7 @@ static void link_to_parent(kv_entry *e, kv_entry *parent)
     *list = e;
     if (parent)
         kv_rank_settle(parent);
-    compare_siblings(e);
+    compare_siblings(index, e);
 }
 
 static void unlink_from_parent(kv_entry *e)
@@ -297,8 +297,8 @@ pawl_status kv_index_add(kv_index *index, const kv_chunk *chunk, int64_t now_ms,
     kv_entry **bucket = bucket_of(index, &e->key);
     e->in_bucket = *bucket;
     *bucket = e;
-    kv_rank_weigh(e);
-    link_to_parent(e, parent);
+    kv_rank_weigh(index, e);
+    link_to_parent(index, e, parent);
     *out = e;
     return PAWL_OK;
 }
@@ -372,6 +372,26 @@ void kv_index_forget(kv_index *index, uint32_t seen)
     }
 }
 
+/* A cache that is full has kept what was used since its oldest chunk was. */
+void kv_index_rank_loaded(kv_index *index)
+{
+    int64_t oldest = INT64_MAX, newest = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t b = 0; b < N_BUCKETS; b++) {
+            for (kv_entry *e = index->buckets[b]; e; e = e->in_bucket) {
+                oldest = e->id && e->used_ms < oldest ? e->used_ms : oldest;
+                newest = e->id && e->used_ms > newest ? e->used_ms : newest;
+                if (pass == 0)
+                    continue;
+                kv_rank_weigh(index, e);
+                kv_rank_settle(e);
+            }
+        }
+        if (newest > oldest)
+            index->stay_ms[KV_DISK] = (double)(newest - oldest);
+    }
+}
+
 /* -------------------------------------------------------------------- use --- */
 
 static void touch(kv_index *index, kv_entry *e)
@@ -410,7 +430,7 @@ void kv_index_use(kv_index *index, kv_entry *e, int64_t now_ms)
     e->hits++;
     e->tick = ++index->tick;
     e->superseded = false;
-    kv_rank_weigh(e);
+    kv_rank_weigh(index, e);
     kv_rank_settle(e);
     touch(index, e);
 }

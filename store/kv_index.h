@@ -28,7 +28,7 @@
 #define KV_MAX_SIZE (1ull << 31)  /* of one payload                                      */
 #define KV_MAX_TENANTS 4096       /* with chunks at a time                               */
 #define KV_TENANT_SIZE 65         /* with NUL                                            */
-#define KV_HALF_LIFE_MS 21600000. /* a use counts half after six hours                   */
+#define KV_HALF_LIFE_MS 21600000. /* a use counts half after so long                   */
 
 enum kv_tier { KV_MEMORY, KV_DISK, KV_TIERS };
 
@@ -67,7 +67,7 @@ struct kv_entry {
     uint64_t tick;                         /* of the last use: orders uses within a millisecond */
     int64_t used_ms;                       /* wall clock of the last use                     */
     double heat;                           /* uses, halved every half-life, as of used_ms    */
-    double rank;                           /* lower goes first                               */
+    double rank[KV_TIERS];                 /* lower goes first; a time in ms */
     uint32_t n_tokens, part;               /* as in kv_chunk                                 */
     uint32_t n_children[KV_TIERS];         /* in this tier; of disk: or queued for it        */
     uint32_t place[KV_TIERS];              /* in its tenant's heap; UINT32_MAX: in none      */
@@ -96,8 +96,9 @@ typedef struct kv_index {
     uint64_t
         bytes[KV_TIERS]; /* as in kv_tenant, of all of them; with those that are gone and held */
     uint32_t n_chunks[KV_TIERS];
-    uint64_t tick;     /* of the latest use                          */
-    kv_entry *touched; /* head of the list                           */
+    uint64_t tick;            /* of the latest use                          */
+    kv_entry *touched;        /* head of the list                           */
+    double stay_ms[KV_TIERS]; /* how long those that are evicted went unused, of late */
     kv_trash trash;
 } kv_index;
 
@@ -121,6 +122,8 @@ void kv_index_set_disk(kv_index *index, kv_entry *e, int64_t id, uint64_t disk_b
 void kv_index_clear_disk(kv_index *index, kv_entry *e); /* or its place in the queue */
 /* All that the loading numbered `seen` did not meet are no longer on disk. */
 void kv_index_forget(kv_index *index, uint32_t seen);
+/* After a loading: all that is on disk tells how long chunks stay, and is ranked by that. */
+void kv_index_rank_loaded(kv_index *index);
 /* True if, in no tier, it is to be removed. */
 bool kv_index_nowhere(const kv_entry *e);
 
@@ -135,7 +138,9 @@ kv_entry *kv_index_victim(const kv_index *index, enum kv_tier tier, const kv_ten
 /* Puts the entry where it belongs in the heaps, after anything about it changed. */
 void kv_rank_settle(kv_entry *e);
 void kv_rank_leave(kv_entry *e); /* out of all heaps */
-/* Computes rank from its use, age and size. */
-void kv_rank_weigh(kv_entry *e);
+/* Computes its ranks from its use. */
+void kv_rank_weigh(const kv_index *index, kv_entry *e);
+/* It is being evicted, which tells how long chunks stay. */
+void kv_rank_evicted(kv_index *index, const kv_entry *e, enum kv_tier tier, int64_t now_ms);
 
 #endif /* STORE_KV_INDEX_H */

@@ -68,20 +68,12 @@ static bool has_doomed(pass *p)
     return has;
 }
 
-/* Takes the one that ranks lowest from the disk tier. False: nothing may go. */
 static bool evict(kv *k, const kv_tenant *tenant)
 {
     kv_lock(k);
-    kv_entry *e = kv_index_victim(&k->index, KV_DISK, tenant);
-    if (e) {
-        kv_count_by(k, KV_EVICTED_DISK, 1);
-        kv_doom(k, e);
-        kv_index_clear_disk(&k->index, e);
-        if (kv_index_nowhere(e))
-            kv_drop_entry(k, e);
-    }
+    bool evicted = kv_evict_disk(k, tenant);
     kv_unlock(k);
-    return e != NULL;
+    return evicted;
 }
 
 static pawl_status delete_doomed(pass *p, pawl_error *error)

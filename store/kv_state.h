@@ -113,6 +113,8 @@ int64_t kv_now_ms(const kv *k);
 int64_t kv_monotonic_ns(void);
 void kv_doom(void *k, kv_entry *e);     /* its row is to be deleted; for kv_index_remove() */
 void kv_drop_entry(kv *k, kv_entry *e); /* and what descends from it */
+/* Takes the one that ranks lowest from the disk tier; its row is doomed. False: none may go. */
+bool kv_evict_disk(kv *k, const kv_tenant *tenant);
 /* Evicts from memory until `more` bytes of the tenant fit, as far as something may go. */
 bool kv_make_room(kv *k, const kv_tenant *tenant, uint64_t more);
 /* Queues it, and the ancestors that are not on disk. False: there is no room. */

@@ -80,7 +80,6 @@ static bool adopt(kv *k, const kv_row *row)
     e->heat = row->heat;
     e->used_ms = row->used_ms < now ? row->used_ms : now;
     e->superseded = e->superseded && e->hits <= 1;
-    kv_rank_weigh(e);
     kv_index_set_disk(&k->index, e, row->id, kv_db_footprint(row->size, row->n_tokens));
     return true;
 }
@@ -122,6 +121,7 @@ static pawl_status load(kv *k, pawl_error *error)
         return status;
     kv_lock(k);
     kv_index_forget(&k->index, w->loading);
+    kv_index_rank_loaded(&k->index);
     kv_unlock(k);
     return PAWL_OK;
 }

@@ -147,6 +147,8 @@ static void test_goes_on_exactly(void **state)
     for (size_t i = 0; i < n; i++)
         compare(saved[i], saved[i] + ROWS + 13 * i, -1, saved[i], "{}");
     compare(300, 330, -1, 300, "{\"kv_type\":\"f32\"}");
+    compare(300, 330, -1, 300, "{\"kv_type\":\"bf16\"}");
+    compare(300, 330, -1, 300, "{\"kv_type\":\"q8\"}");
 }
 
 static void test_goes_on_exactly_after_damage(void **state)

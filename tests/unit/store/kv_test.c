@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "kv_help.h"
+#include "kv_play.h"
 
 enum { KB = 1024, MB = 1024 * 1024 };
 
@@ -307,20 +307,29 @@ static void superseded_tails_go_first(void **state)
     kv_close(k);
 }
 
+/* Of six that fill the disk the first was used, the second is younger and never was. */
 static void uses_survive_a_restart(void **state)
 {
-    kv *k = open_kv(*state, 4 * MB, 0);
-    put_all(k, 1, 3, 200 * KB);
-    kv_flush(k);
-    for (int i = 0; i < 5; i++)
-        kv_help_find(k, 1, 3);
-    kv_close(k);
-    k = open_kv(*state, 4 * MB, 0);
-    for (uint32_t c = 2; c < 30; c++) {
+    play_clock clock;
+    play_clock_init(&clock);
+    kv_config config = {.folder = *state, .disk_bytes = 7 * MB / 2, .clock = &clock.clock};
+    kv *k;
+    clock.now_ms = 1700000000000;
+    assert_int_equal(kv_open(&config, &k, NULL), PAWL_OK);
+    for (uint32_t c = 1; c <= 5; c++, clock.now_ms += 1000) {
         put_all(k, c, 3, 200 * KB);
         kv_flush(k);
+        for (int i = 0; i < 5 && c == 1; i++)
+            kv_help_find(k, 1, 3);
     }
+    assert_int_equal(kv_help_stats(k).evicted_disk, 0);
+    kv_close(k);
+    assert_int_equal(kv_open(&config, &k, NULL), PAWL_OK);
+    put_all(k, 6, 3, 200 * KB);
+    kv_flush(k);
+    assert_true(kv_help_stats(k).evicted_disk > 0);
     assert_int_equal(kv_help_find(k, 1, 3), 3);
+    assert_true(kv_help_find(k, 2, 3) < 3);
     kv_close(k);
 }
 
