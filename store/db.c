@@ -154,6 +154,8 @@ pawl_status db_open_writer(const char *path, const db_kind *kind, sqlite3 **out,
     if (status)
         return status;
     status = migrate_check(db, kind, error); /* before anything is written */
+    if (!status && kind->before)
+        status = db_exec(db, kind->before, error);
     if (!status)
         status = set_wal(db, error);
     if (!status)
@@ -162,6 +164,8 @@ pawl_status db_open_writer(const char *path, const db_kind *kind, sqlite3 **out,
             "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
             "PRAGMA journal_size_limit = " LOG_LIMIT ";",
             error);
+    if (!status && kind->settings)
+        status = db_exec(db, kind->settings, error);
     if (!status)
         status = migrate_run(db, kind, error);
     if (status) {

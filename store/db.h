@@ -20,6 +20,8 @@ typedef struct db_kind {
     int application_id;         /* in the file's header                             */
     const char *const *scripts; /* scripts[v] brings a file of version v to v + 1   */
     int version;                /* how many scripts there are: what this build uses */
+    const char *before;         /* PRAGMAs of a new file, before its first page; or NULL */
+    const char *settings;       /* PRAGMAs after those of db.c; or NULL             */
 } db_kind;
 
 /* Opens, checks and, where it is older or new, migrates. The file exists already,

@@ -98,6 +98,7 @@ bool conversation_refuse(enum run_conversation_answer answer, const char *id, co
 bool parse_model(parse_state *state);
 bool params_sampling(parse_state *state); /* from temperature to seed */
 bool params_stop(parse_state *state);
+bool params_cache_salt(parse_state *state);
 bool params_priority(parse_state *state);
 bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
 bool messages_parse(parse_state *state);

@@ -47,6 +47,12 @@ enum config_id {
     CONFIG_LOG_LEVEL,
     CONFIG_LOG_ACCESS,
     CONFIG_LOG_LIMIT,
+    CONFIG_KV_DISK_MB, /* saved state, of all models together; kv_mb is an engine's */
+    CONFIG_KV_MEMORY_MB,
+    CONFIG_KV_TENANT_DISK_MB,
+    CONFIG_KV_TENANT_MEMORY_MB,
+    CONFIG_KV_WRITE_MB_S,
+    CONFIG_KV_MIN_TOKENS,
     CONFIG_NAME, /* of a model alone, like path and options */
     CONFIG_PATH,
     CONFIG_OPTIONS,

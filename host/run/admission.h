@@ -1,6 +1,9 @@
 /*
  * run/admission.h - who gets a sequence and pages, and who has to give way.
  *
+ * A turn goes on from a live sequence or, where longer and worth it, from saved state, which
+ * is loaded into a new one while it is active already (restore.h).
+ *
  * A turn begins when the pages for its whole timeline are there (what it shares with a
  * live sequence not counted), and besides a margin that every running turn can grow by.
  * Running turns take pages as they grow. When none is left, idle sequences are closed,

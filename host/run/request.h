@@ -22,6 +22,7 @@
 #define RUN_MAX_STOP 16        /* stop strings                  */
 #define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
 #define RUN_MAX_TOP_LOGPROBS 20
+#define RUN_MAX_SALT 64 /* bytes of cache_salt */
 
 /* Which of two classes a turn is served in: the first goes before the second. */
 enum run_priority {
@@ -75,6 +76,8 @@ typedef struct run_request {
     float *bias;            /* as many, or NULL                         */
     char *reasoning_effort; /* "low", …, or NULL                             */
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
+    /* State is shared only with requests of the same; "": with all that have none. */
+    char cache_salt[RUN_MAX_SALT + 1];
 
     enum run_priority priority; /* its class */
 } run_request;

@@ -13,6 +13,7 @@
 #include "run/scheduler.h"
 #include "run/turn.h"
 #include "run/worker.h"
+#include "store/kv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 struct run_runtime {
     const base_clock *clock;
     store *store; /* or NULL                                  */
+    kv *kv;       /* or NULL                                  */
     metrics *metrics;
     run_worker *worker;
     run_model **models; /* n_models of them; fixed after run_open() */
@@ -58,7 +60,10 @@ static pawl_status open_models(run_runtime *r, const run_config *config, pawl_er
 {
     run_scheduler_config scheduler = {.queue =
                                           config->queue_limit ? config->queue_limit : DEFAULT_QUEUE,
-                                      .per_key = config->key_limit};
+                                      .per_key = config->key_limit,
+                                      .kv = config->kv,
+                                      .kv_min_tokens = config->kv_min_tokens,
+                                      .clock = config->clock};
     pawl_status status = check_names(config, error);
     if (status)
         return status;
@@ -101,12 +106,14 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
     if (!r) {
         if (config->store)
             config->store->close(config->store);
+        kv_close(config->kv);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
     run_holds_open(&r->holds);
     r->clock = config->clock;
     r->metrics = config->metrics;
     r->store = config->store;
+    r->kv = config->kv;
     r->worker = run_worker_open(WORKER_JOBS);
     pawl_status status = r->worker
                              ? open_models(r, config, error)
@@ -128,6 +135,7 @@ void run_close(run_runtime *r)
     run_worker_close(r->worker);
     for (size_t i = 0; i < r->n_models; i++)
         run_scheduler_close(r->models[i]->scheduler);
+    kv_close(r->kv); /* before the store, which holds their folder */
     if (r->store)
         r->store->close(r->store); /* the last ENDs come out of here */
     for (size_t i = 0; i < r->n_models; i++)

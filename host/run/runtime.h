@@ -24,7 +24,9 @@ typedef struct run_config {
     registry *plugins;
     const run_model_config *models;
     size_t n_models;
-    store *store; /* becomes the runtime's; NULL: nothing can be stored */
+    store *store;           /* becomes the runtime's; NULL: nothing can be stored */
+    struct kv *kv;          /* where state is saved; becomes the runtime's; NULL: nowhere */
+    uint64_t kv_min_tokens; /* of a timeline that is worth it; 0: a default      */
     const base_clock *clock;
     uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
     uint32_t key_limit;   /* of them of one key; 0: a quarter, but at least 8   */
@@ -51,8 +53,8 @@ typedef struct run_refusal {
 } run_refusal;
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error);
-/* Refuses what is new, cancels what runs, waits for every END, closes models and
- * store. [main] */
+/* Refuses what is new, cancels what runs, waits for every END, saves the state of all
+ * sequences, closes models and stores. [main] */
 void run_close(run_runtime *runtime);
 
 /* Runs job(arg) on the worker. False: the queue is full or the runtime stops; the

@@ -136,6 +136,38 @@ def numbers_are_exact():
         equal([v for (name, _), v in got.items() if name == "pawl_build_info"], [1], "build_info")
 
 
+# The same for state that is saved and comes back.
+SAVED = [
+    ("pawl_external_prefix_cache_queries_total", MODEL), ("pawl_external_prefix_cache_hits_total", MODEL),
+    ("pawl_prefix_restores_total", MODEL), ("pawl_prefix_saves_total", MODEL),
+    *((f"pawl_prefix_cache_{name}", (("tier", "memory"),)) for name in (
+        "reads_total", "tier_queries_total", "tier_hits_total", "bytes", "chunks")),
+    *((f"pawl_prefix_cache_{name}", (("tier", "disk"),)) for name in ("tier_queries_total", "bytes", "chunks")),
+    ("pawl_prefix_cache_writes_total", (("outcome", "written"),)), ("pawl_prefix_cache_written_bytes_total", ()),
+    ("pawl_prefix_cache_file_bytes", ()),
+]
+
+
+@case
+def state_that_is_saved_counts():
+    with Server({"replay": SCRIPT}, "--sequences", "1", "--kv-min-tokens", "16") as server:
+        before = scrape(server)
+        for _ in range(2):
+            for n in range(8):  # more than the engine holds
+                server.create(input=f"{n} {n} {n} is the number of this one")
+        after = until(server, "not all of it is written", lambda m: m["pawl_prefix_cache_queue_bytes", ()] == 0 and
+                      m["pawl_prefix_cache_chunks", (("tier", "disk"),)] == m["pawl_prefix_cache_chunks", (("tier", "memory"),)])
+        for key in SAVED:
+            need(after[key] > before.get(key, 0), f"{key} did not move: {before.get(key)} -> {after[key]}")
+        server.kill()
+        server.start()
+        server.create(input="7 7 7 is the number of this one")
+        after = scrape(server)
+        for name in ("reads_total", "tier_hits_total"):
+            need(after[f"pawl_prefix_cache_{name}", (("tier", "disk"),)] > 0, f"{name} of the disk did not move")
+        need(after["pawl_prefix_cache_read_bytes_total", ()] > 0, "bytes that were read did not move")
+
+
 @case
 def gauges_rise_and_fall():
     with Server({"replay": {**SCRIPT, "page_tokens": 16}}, "--sequences", "2", "--context", "256") as server:
@@ -145,8 +177,9 @@ def gauges_rise_and_fall():
         for n in range(5):
             send(ws, input="endless", stream_id=f"l{n}")
         receive(ws, ("response.output_text.delta",))
+        width = "pawl_plugin_replay_width", (("plugin", "dev.pawl.test.replay"),)  # of the latest pass
         busy = until(server, "two run and three wait", lambda m: (m["pawl_num_requests_running", MODEL],
-                     m["pawl_num_requests_waiting", MODEL], m["pawl_ws_lanes_running", ()]) == (2, 3, 5))
+                     m["pawl_num_requests_waiting", MODEL], m["pawl_ws_lanes_running", ()], m[width]) == (2, 3, 5, 2))
         equal(busy["pawl_ws_connections", ()], 1, "sockets")
         equal(busy["pawl_connections", ()], 2, "connections, with the one that asks")
         equal(busy["pawl_requests_open", ()], 5, "open requests")
