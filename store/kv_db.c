@@ -224,7 +224,7 @@ static bool read_row(sqlite3_stmt *s, kv_row *row)
                     .sum = u64(s, 8),
                     .hits = u64(s, 9),
                     .heat = sqlite3_column_double(s, 10),
-                    .used_ms = sqlite3_column_int64(s, 11)};
+                    .used_ms = sqlite3_column_int64(s, 11) > 0 ? sqlite3_column_int64(s, 11) : 0};
     if (row->id < 1 || row->id > INT64_MAX / KV_DB_MAX_PIECES - 1)
         return false;
     if (!read_key(s, 1, &row->key) || !read_key(s, 2, &row->parent) ||

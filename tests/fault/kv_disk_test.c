@@ -61,14 +61,14 @@ static kv *open_kv(const char *folder, uint64_t disk, uint64_t memory)
     return k;
 }
 
-/* Puts a conversation and reads whatever is there of all: never wrong. */
+/* Puts a conversation and reads whatever is there of it and the two before: never wrong. */
 static void talk(kv *k, uint32_t c)
 {
     for (uint32_t i = 0; i < LENGTH; i++) {
         pawl_status status = kv_help_put(k, c, i, SIZE, "");
         assert_true(status == PAWL_OK || status == PAWL_E_BUSY || status == PAWL_E_NOT_FOUND);
     }
-    for (uint32_t other = 0; other <= c; other++) {
+    for (uint32_t other = c < 2 ? 0 : c - 2; other <= c; other++) {
         uint64_t n = kv_help_find(k, other, LENGTH);
         for (uint32_t i = 0; i < n; i++)
             assert_int_not_equal(kv_help_read(k, other, i, SIZE), KV_HELP_WRONG);
@@ -107,14 +107,14 @@ static bool fail_while_working(const fault *f, int n)
     kv *k = open_kv(folder, 2 * MB, 2 * MB);
     talk(k, 0);
     failing_io_arm(f->kind, n, f->error, f->stays);
-    for (uint32_t c = 1; c < 12; c++)
+    for (uint32_t c = 1; c < 8; c++)
         talk(k, c);
     bool failed = failing_io_disarm() > 0;
     assert_writes_again(k, 100);
     kv_close(k);
     assert_clean(folder);
     k = open_kv(folder, 2 * MB, 0);
-    for (uint32_t c = 0; c < 12; c++) {
+    for (uint32_t c = 0; c < 8; c++) {
         uint64_t there = kv_help_find(k, c, LENGTH);
         for (uint32_t i = 0; i < there; i++)
             assert_int_equal(kv_help_read(k, c, i, SIZE), KV_HELP_RIGHT);
