@@ -59,7 +59,8 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
     } list[] = {
         {&made.get, "SELECT " COLUMNS " FROM response WHERE id = ?1"},
         {&made.look, "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
-                     "child.parent = response.id) FROM response WHERE id = ?1"},
+                     "child.parent = response.id), status = '" STORE_QUEUED "' FROM response "
+                     "WHERE id = ?1"},
         {&made.insert, "INSERT INTO response (" COLUMNS ") VALUES "
                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"},
         {&made.mark, "UPDATE response SET removed = 1 WHERE id = ?1"},
@@ -114,6 +115,7 @@ typedef struct node {
     bool found;                     /* there is such a row     */
     bool removed;                   /* it is only kept         */
     bool has_children;              /* something stands on it  */
+    bool queued;                    /* it has not ended        */
 } node;
 
 static pawl_status look(responses *r, const char *id, node *out, pawl_error *error)
@@ -127,6 +129,7 @@ static pawl_status look(responses *r, const char *id, node *out, pawl_error *err
         out->found = true;
         out->removed = sqlite3_column_int(r->look, 1) != 0;
         out->has_children = sqlite3_column_int(r->look, 2) != 0;
+        out->queued = sqlite3_column_int(r->look, 3) != 0;
         if (parent && !record_id_ok(parent))
             status =
                 pawl_fail(error, PAWL_E_FORMAT, "the stored response %s is damaged: parent", id);
@@ -207,11 +210,13 @@ static pawl_status check_place(responses *r, const store_response *response, paw
     pawl_status status = look(r, response->id, &at, error);
     if (status)
         return status;
-    if (at.found)
+    if (at.found && at.queued && !at.has_children)
+        status = run_on(r, r->delete_1, response->id, "replacing a queued response", error);
+    else if (at.found)
         return pawl_fail(error, PAWL_E_ARGUMENT, "there is a stored response %s already",
                          response->id);
-    if (!response->parent_id)
-        return PAWL_OK;
+    if (status || !response->parent_id)
+        return status;
     status = look(r, response->parent_id, &at, error);
     if (!status && (!at.found || at.removed))
         status = pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s",

@@ -21,13 +21,16 @@
 
 #include <stdbool.h>
 
-/* One finished response: an immutable node of the tree. JSON members are texts of
- * the shape that host/api gives them; the store does not look inside. */
+/* The status of a response that was accepted and has not ended. */
+#define STORE_QUEUED "queued"
+
+/* One finished response: an immutable node of the tree, but for a queued one. JSON members are
+ * texts of the shape that host/api gives them; the store does not look inside. */
 typedef struct store_response {
     const char *id;        /* "resp_…"                                           */
     const char *parent_id; /* previous_response_id, or NULL at a root            */
     const char *model;     /* the name it was asked for by                       */
-    const char *status;    /* completed, incomplete, failed, cancelled           */
+    const char *status;    /* completed, incomplete, failed, cancelled; STORE_QUEUED */
     int64_t created_ms;    /* wall clock                                         */
     int64_t completed_ms;
     const char *request;   /* JSON object: what the Response object echoes       */
@@ -78,12 +81,12 @@ typedef void (*store_done)(void *arg, pawl_status status, const pawl_error *erro
 typedef struct store store;
 
 struct store {
-    /* A response of the same id must not exist (PAWL_E_ARGUMENT through done). A
-     * parent that does not exist is PAWL_E_NOT_FOUND through done. Refused at once:
-     * members that are missing, ids that have not 1 to 64 bytes (PAWL_E_ARGUMENT),
-     * texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT).
-     * Through done, the disk: PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed,
-     * PAWL_E_BUSY it is being recovered; the write may then be there or not. */
+    /* A response of the same id must not exist (PAWL_E_ARGUMENT through done), unless it
+     * is queued: then it is replaced. A parent that does not exist is PAWL_E_NOT_FOUND through
+     * done. Refused at once: members that are missing, ids that have not 1 to 64 bytes
+     * (PAWL_E_ARGUMENT), texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT). Through
+     * done, the disk: PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed, PAWL_E_BUSY it is being
+     * recovered; the write may then be there or not. */
     pawl_status (*put)(store *s, const store_response *response, store_done done, void *arg,
                        pawl_error *error);
 

@@ -37,23 +37,28 @@ typedef struct run_request {
     char *raw_text;         /* the whole prompt instead of items, or NULL    */
     int32_t *raw_tokens;    /* n_raw_tokens: the same as tokens, or NULL     */
     uint64_t n_raw_tokens;
-    bool raw_control;         /* control tokens may be matched in raw_text     */
-    char *instructions;       /* system text for this request only, or NULL    */
-    cJSON *tools;             /* array of {"type":"function","function":{name,
-                               * description, parameters}}, or NULL            */
-    bool tools_off;           /* tool_choice "none"                            */
-    bool one_call;            /* parallel_tool_calls false                     */
-    cJSON *echo;              /* object: what the answer repeats; stored as is */
-    bool store;               /* keep it in the store                          */
-    bool generate;            /* false: prefill and cache, sample nothing      */
-    bool probe;               /* our own (ready.h): not measured, leaves no sequence */
-    bool truncate;            /* drop the oldest turns instead of refusing     */
-    bool logprobs;            /* events carry log-probabilities                */
-    uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */
-    uint64_t max_tokens;      /* of output; 0: until the context is full       */
-    uint64_t min_tokens;      /* end tokens are ignored before                 */
-    bool ignore_eos;          /* end tokens are ignored                        */
-    char *stop[RUN_MAX_STOP]; /* n_stop strings that end the reply, left out of it */
+    bool raw_control;                   /* control tokens may be matched in raw_text     */
+    char *instructions;                 /* system text for this request only, or NULL    */
+    cJSON *tools;                       /* array of {"type":"function","function":{name,
+                                         * description, parameters}}, or NULL            */
+    bool tools_off;                     /* tool_choice "none"                            */
+    bool one_call;                      /* parallel_tool_calls false                     */
+    cJSON *echo;                        /* object: what the answer repeats; stored as is */
+    bool store;                         /* keep it in the store                          */
+    bool keep_events;                   /* so that they can be read again (log.h)        */
+    bool background;                    /* it needs no client                            */
+    bool cancel_on_leave;               /* with its last client it is cancelled          */
+    char *key;                          /* Idempotency-Key, or NULL; then:               */
+    char key_hash[STORE_KEY_HASH_SIZE]; /* of what was asked for with it        */
+    bool generate;                      /* false: prefill and cache, sample nothing      */
+    bool probe;                         /* our own (ready.h): not measured, leaves no sequence */
+    bool truncate;                      /* drop the oldest turns instead of refusing     */
+    bool logprobs;                      /* events carry log-probabilities                */
+    uint32_t top_logprobs;              /* alternatives per token, 0 to 20               */
+    uint64_t max_tokens;                /* of output; 0: until the context is full       */
+    uint64_t min_tokens;                /* end tokens are ignored before                 */
+    bool ignore_eos;                    /* end tokens are ignored                        */
+    char *stop[RUN_MAX_STOP];           /* n_stop strings that end the reply, left out of it */
     size_t n_stop;
     pawl_sampling sampling; /* temperature, top_p, top_k, min_p, penalties, seed;
                              * the seed is set by run_request_new to a random one;

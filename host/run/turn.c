@@ -37,6 +37,11 @@ void run_cancel(run_turn *turn)
     atomic_store(&turn->cancelled, true);
 }
 
+void run_demote(run_turn *turn)
+{
+    atomic_store(&turn->demoted, true);
+}
+
 /* Where the timeline must end: the context, or the prompt and max_tokens. */
 static uint64_t length_limit(const run_turn *turn)
 {

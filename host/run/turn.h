@@ -28,6 +28,7 @@ enum run_turn_outcome {
 struct run_turn {
     atomic_int references;
     atomic_bool cancelled;
+    atomic_bool demoted; /* nobody waits for it: the batch class               */
     run_request *request;
     run_listener listener;
     const base_clock *clock;
