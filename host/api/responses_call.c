@@ -10,8 +10,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/follow.h"
 #include "api/handlers.h"
 #include "api/responses_events.h"
+#include "run/logs.h"
 
 /* ------------------------------------------------- parse_env over a runtime -- */
 
@@ -63,7 +65,32 @@ static void close_state(void *state)
     responses_stream_close(state);
 }
 
-static const call_dialect responses_dialect = {on_event, close_state};
+static const call_dialect responses_dialect = {on_event, close_state, NULL};
+
+/* Whoever asks for a background response reads its events like anybody who comes later. */
+static api_call *start_background(run_runtime *runtime, run_request *request, const char *lane,
+                                  enum api_call_kind kind, api_error *error)
+{
+    char id[CLOCK_ID_SIZE];
+    run_refusal refusal = {0};
+    run_turn *turn = NULL;
+    memcpy(id, request->id, sizeof id);
+    if (!run_start(runtime, request, (run_listener){0}, &turn, &refusal)) {
+        api_refuse_run(error, &refusal, "input");
+        return NULL;
+    }
+    run_turn_release(turn);
+    run_log *log = run_logs_find(run_logs_of(runtime), NULL, id);
+    api_call *call = NULL;
+    if (!log)
+        api_refuse_memory(error);
+    else if (kind == API_STREAM)
+        call = follow_stream(runtime, log, kind, lane, 0, error);
+    else
+        call = follow_accepted(runtime, log, error);
+    run_log_release(log);
+    return call;
+}
 
 api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
                           const char *lane, enum api_call_kind kind, run_listener listener,
@@ -73,6 +100,9 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
     run_request *request = responses_parse(body, env, error);
     if (!request)
         return NULL;
+    if (request->background)
+        return start_background(runtime, request, lane, kind, error);
+    bool kept = request->keep_events;
     responses_stream *stream = responses_stream_open(request, lane);
     api_call *call = stream ? call_running(kind, &responses_dialect, stream) : NULL;
     if (!call) {
@@ -83,6 +113,7 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
     memcpy(call->id, request->id, sizeof call->id);
     if (run_start(runtime, request, listener, call->turns, &refusal)) {
         call->n_turns = 1;
+        call->log = kept ? run_logs_find(run_logs_of(runtime), NULL, call->id) : NULL;
         return call;
     }
     api_call_free(call);

@@ -1,6 +1,7 @@
 /*
- * api/responses_read.c - stored responses: GET, DELETE, their input items, cancel.
+ * api/responses_read.c - responses by their id: GET, DELETE, their input items, cancel.
  *
+ * One that runs is told from its log, one that has ended from the store.
  * Reading runs on run's worker. A DELETE is answered when the store has done it: the
  * store's thread sends the listener an END whose stop_reason is the outcome, and so the
  * answer comes through net's loop like any other.
@@ -10,21 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/follow.h"
 #include "api/handlers.h"
 #include "api/responses_object.h"
+#include "run/logs.h"
 
 #define PAGE_DEFAULT 20
 #define PAGE_MAX 100
 
-static void refuse_unknown(api_error *error, const char *id)
-{
-    api_refuse(error, 404, NULL, NULL, "Response with id '%.100s' not found.", id);
-}
-
 static api_call *unknown(const char *id)
 {
     api_error error;
-    refuse_unknown(&error, id);
+    follow_refuse_unknown(&error, id);
     return call_refused(&error);
 }
 
@@ -35,17 +33,71 @@ static api_call *damaged(void)
     return call_refused(&error);
 }
 
-api_call *responses_retrieve(const api_context *context)
+/* The events of the caller's own response, a reference; NULL: they are not kept. */
+static run_log *find_log(const api_context *context)
 {
-    char stream[8];
-    api_error error;
-    if (route_query(context->request->query, "stream", stream, sizeof stream) &&
-        strcmp(stream, "true") == 0) {
-        api_refuse(&error, 400, "unsupported_value", "stream",
-                   "Only background responses can be streamed again, and there are none here; "
-                   "leave 'stream' out.");
-        return call_refused(&error);
+    run_log *log =
+        run_logs_find(run_logs_of(context->runtime), context->caller.tenant, context->id);
+    if (!log || run_log_is_stored(log))
+        return log;
+    run_log_release(log); /* it is not there to be read */
+    return NULL;
+}
+
+static bool is_stored(const api_context *context)
+{
+    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
+    run_record_release(record);
+    return record != NULL;
+}
+
+/* NULL: refused. */
+static api_call *stream_again(const api_context *context, api_error *error)
+{
+    char after[32];
+    uint64_t first = 0;
+    if (route_query(context->request->query, "starting_after", after, sizeof after) &&
+        !follow_number(after, &first, error))
+        return NULL;
+    run_log *log = find_log(context);
+    if (!log) {
+        if (is_stored(context))
+            api_refuse_expired(error, context->id);
+        else
+            follow_refuse_unknown(error, context->id);
+        return NULL;
     }
+    api_call *call = follow_check(log, first, error)
+                         ? follow_stream(context->runtime, log, API_STREAM, NULL, first, error)
+                         : NULL;
+    run_log_release(log);
+    return call;
+}
+
+/* The response as it is while it runs. NULL: it does not. */
+static api_call *running(const api_context *context)
+{
+    run_log *log = find_log(context);
+    run_request *request = log ? run_log_request(log) : NULL;
+    api_call *call = NULL;
+    if (request) {
+        bool queued = request->background && run_log_is_queued(log);
+        responses_view view = {.id = request->id,
+                               .status = queued ? "queued" : "in_progress",
+                               .created_ms = request->created_ms,
+                               .echo = request->echo};
+        run_log_touch(log);
+        call = call_reply(200);
+        if (call && !responses_object_add(&call->body, &view))
+            call->status = 500;
+    }
+    run_request_free(request);
+    run_log_release(log);
+    return call;
+}
+
+static api_call *retrieve(const api_context *context)
+{
     run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
@@ -56,6 +108,20 @@ api_call *responses_retrieve(const api_context *context)
         return call;
     api_call_free(call);
     return damaged();
+}
+
+api_call *responses_retrieve(const api_context *context)
+{
+    char stream[8];
+    api_error error;
+    api_call *call;
+    if (route_query(context->request->query, "stream", stream, sizeof stream) &&
+        strcmp(stream, "true") == 0) {
+        call = stream_again(context, &error);
+        return call ? call : call_refused(&error);
+    }
+    call = running(context);
+    return call ? call : retrieve(context);
 }
 
 /* ------------------------------------------------------------------- DELETE -- */
@@ -96,21 +162,35 @@ static void on_delete_event(api_call *call, void *state, run_event *event, api_e
         return;
     }
     if (strcmp(event->stop_reason, "not_found") == 0)
-        refuse_unknown(&error, deleted->id);
+        follow_refuse_unknown(&error, deleted->id);
     else
         api_refuse(&error, 500, "server_error", NULL, "The response could not be deleted.");
     call_set_error(call, &error);
 }
 
-static const call_dialect delete_dialect = {on_delete_event, free};
+static const call_dialect delete_dialect = {on_delete_event, free, NULL};
+
+/* Whether it may be removed. Its events go at once, in any case. */
+static bool may_delete(const api_context *context, api_error *error)
+{
+    run_log *log = find_log(context);
+    bool runs = log && run_log_is_running(log);
+    if (log && !runs)
+        run_logs_forget(run_logs_of(context->runtime), log);
+    run_log_release(log);
+    if (runs)
+        return api_refuse(error, 409, "response_in_progress", NULL,
+                          "Response '%.100s' has not ended. Cancel it first, or delete it when it "
+                          "has.",
+                          context->id);
+    return is_stored(context) || follow_refuse_unknown(error, context->id);
+}
 
 api_call *responses_delete(const api_context *context)
 {
     api_error error;
-    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
-    if (!record)
-        return unknown(context->id);
-    run_record_release(record);
+    if (!may_delete(context, &error))
+        return call_refused(&error);
     delete_state *state = calloc(1, sizeof *state);
     delete_order *order = calloc(1, sizeof *order);
     run_event *end = run_event_new(RUN_END);
@@ -131,15 +211,62 @@ api_call *responses_delete(const api_context *context)
     return call_refused(&error);
 }
 
-api_call *responses_cancel(const api_context *context)
+/* ------------------------------------------------------------------- cancel -- */
+
+bool api_cancel(run_runtime *runtime, const run_caller *caller, const char *response_id)
+{
+    run_log *log = run_logs_find(run_logs_of(runtime), caller->tenant, response_id);
+    bool runs = log && run_log_is_stored(log) && run_log_is_running(log);
+    if (runs)
+        run_log_cancel(log);
+    run_log_release(log);
+    return runs;
+}
+
+/* A record that was asked for in the background. */
+static bool is_background(const run_record *record)
+{
+    cJSON *echo = NULL;
+    bool background =
+        json_parse(record->request, strlen(record->request), &echo, NULL) == PAWL_OK &&
+        json_get_bool(echo, "background", false);
+    cJSON_Delete(echo);
+    return background;
+}
+
+static api_call *synchronous(void)
 {
     api_error error;
+    api_refuse(&error, 400, "invalid_value", NULL, "Cannot cancel a synchronous response.");
+    return call_refused(&error);
+}
+
+/* NULL: refused. */
+static api_call *cancel_running(const api_context *context, run_log *log)
+{
+    api_error error;
+    if (!run_log_is_background(log))
+        return synchronous();
+    run_log_cancel(log);
+    api_call *call = follow_end(context->runtime, log, &error);
+    return call ? call : call_refused(&error);
+}
+
+api_call *responses_cancel(const api_context *context)
+{
+    run_log *log = find_log(context);
+    if (log && run_log_is_running(log)) {
+        api_call *call = cancel_running(context, log);
+        run_log_release(log);
+        return call;
+    }
+    run_log_release(log);
     run_record *record = run_find(context->runtime, &context->caller, context->id, false);
     if (!record)
         return unknown(context->id);
+    bool background = is_background(record);
     run_record_release(record);
-    api_refuse(&error, 400, "invalid_value", NULL, "Cannot cancel a synchronous response.");
-    return call_refused(&error);
+    return background ? retrieve(context) : synchronous();
 }
 
 /* -------------------------------------------------------------- input items -- */
