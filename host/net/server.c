@@ -294,6 +294,7 @@ static void on_watch(lws_sorted_usec_list_t *sul)
         next = c->next;
         conn_watch(c, lws_now_usecs());
     }
+    run_tend(server->runtime);
     lws_sul_schedule(server->context, 0, &server->watch, on_watch, LWS_US_PER_SEC);
 }
 
@@ -330,7 +331,8 @@ static bool drain(net_server *server)
               server->drain);
     set_deadline(server, server->drain);
     tell_all(server, server->drain);
-    while (!failed && !server->expired && atomic_load(&server->stops) < 2 && server->n_jobs)
+    while (!failed && !server->expired && atomic_load(&server->stops) < 2 &&
+           (server->n_jobs || run_kept_running(server->runtime)))
         failed = lws_service(server->context, 0) < 0;
     return !failed;
 }
@@ -345,6 +347,7 @@ static bool stop(net_server *server)
         log_write(PAWL_LOG_INFO, "net", "%u requests are cancelled", server->n_jobs);
     set_deadline(server, hurry ? HURRY_S : STOP_S);
     tell_all(server, 0);
+    run_cancel_kept(server->runtime); /* also those that no connection knows of */
     while (!failed && !server->expired && atomic_load(&server->stops) < 3 &&
            (server->n_conns || server->n_jobs))
         failed = lws_service(server->context, 0) < 0;
