@@ -75,13 +75,18 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
     if (status)
         return status;
     fill_models(c, models);
+    uint32_t detach_s = (uint32_t)config_number(c, CONFIG_DETACH_SECONDS);
     run_config run = {.plugins = plugins,
                       .models = models,
                       .n_models = config_model_count(c),
                       .store = kept,
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
-                      .metrics = all};
+                      .metrics = all,
+                      .detach_s = detach_s ? detach_s : RUN_AT_ONCE,
+                      .events_s = (uint32_t)config_number(c, CONFIG_EVENTS_SECONDS),
+                      .events_max = (size_t)config_number(c, CONFIG_EVENTS_KB) << 10,
+                      .events_max_all = (size_t)config_number(c, CONFIG_EVENTS_TOTAL_MB) << 20};
     return run_open(&run, runtime, error);
 }
 
