@@ -51,3 +51,13 @@ pawl_status readers_get(readers *all, const char *id, bool with_removed, store_r
     pthread_mutex_unlock(&one->lock);
     return status;
 }
+
+pawl_status readers_find_answer(readers *all, const char *tenant, const char *key, int64_t since_ms,
+                                store_answer *out, pawl_error *error)
+{
+    reader *one = &all->each[atomic_fetch_add(&all->next, 1) % READERS_COUNT];
+    pthread_mutex_lock(&one->lock);
+    pawl_status status = answers_find(&one->rows.answers, tenant, key, since_ms, out, error);
+    pthread_mutex_unlock(&one->lock);
+    return status;
+}

@@ -30,5 +30,7 @@ void readers_close(readers *all);
 
 pawl_status readers_get(readers *all, const char *id, bool with_removed, store_response **out,
                         pawl_error *error); /* [any] */
+pawl_status readers_find_answer(readers *all, const char *tenant, const char *key, int64_t since_ms,
+                                store_answer *out, pawl_error *error); /* [any] */
 
 #endif /* STORE_READERS_H */

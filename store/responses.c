@@ -19,7 +19,8 @@
 #include "schema_sql.h"
 #include "store/record.h"
 
-static const char *const scripts[] = {schema_sql, schema_2_sql};
+static const char *const scripts[] = {schema_sql, schema_2_sql, schema_3_sql, schema_4_sql,
+                                      schema_5_sql};
 
 const db_kind responses_kind = {
     .name = "pawl.db",
@@ -74,6 +75,11 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
             return status;
         }
     }
+    pawl_status status = answers_open(&made.answers, db, writes, error);
+    if (status) {
+        responses_close(&made);
+        return status;
+    }
     *r = made;
     return PAWL_OK;
 }
@@ -85,6 +91,7 @@ void responses_close(responses *r)
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->mark);
     sqlite3_finalize(r->delete_1);
+    answers_close(&r->answers);
     memset(r, 0, sizeof *r);
 }
 
@@ -175,6 +182,9 @@ pawl_status responses_remove(responses *r, const char *id, pawl_error *error)
         return status;
     if (!at.found || at.removed)
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
+    status = answers_forget(&r->answers, id, error);
+    if (status)
+        return status;
     if (at.has_children)
         return run_on(r, r->mark, id, "removing a response", error);
     return collect(r, id, at, error);
@@ -250,6 +260,8 @@ pawl_status responses_put(responses *r, const store_response *response, pawl_err
     bind_text(insert, 1 + TENANT, response->tenant ? response->tenant : "");
     status = run(r->db, insert, "storing a response", error);
     free(tokens);
+    if (!status && response->key)
+        status = answers_put(&r->answers, response, error);
     return status;
 }
 

@@ -41,7 +41,20 @@ typedef struct store_response {
     uint64_t n_tokens;
     uint64_t n_prompt;  /* how many of them are the prompt                    */
     const char *tenant; /* whose it is, up to 64 bytes; NULL is ""            */
+    /* For put() alone; get() gives neither: */
+    const char *key;      /* Idempotency-Key that it answers, or NULL           */
+    const char *key_hash; /* of what was asked with it                          */
 } store_response;
+
+#define STORE_MAX_KEY 255                              /* bytes of an Idempotency-Key */
+#define STORE_ANSWER_MS ((int64_t)24 * 60 * 60 * 1000) /* how long one is known       */
+#define STORE_ID_SIZE 65                               /* of a response, with NUL     */
+
+/* What answered a key. */
+typedef struct store_answer {
+    char hash[65]; /* of what was asked */
+    char response_id[STORE_ID_SIZE];
+} store_answer;
 
 #define STORE_MAX_KEYS 4096    /* rows, revoked ones too                     */
 #define STORE_KEY_ID_SIZE 24   /* with NUL, like those below                 */
@@ -96,10 +109,15 @@ struct store {
     pawl_status (*get)(store *s, const char *id, int with_removed, store_response **response,
                        pawl_error *error);
 
-    /* Removes a response: get() no longer finds it and it can be nobody's new
-     * parent. Its row goes as soon as nothing descends from it any more.
+    /* Removes a response: get() no longer finds it, it can be nobody's new parent, and
+     * it answers no key. Its row goes as soon as nothing descends from it any more.
      * PAWL_E_NOT_FOUND through done: there is no such response. */
     pawl_status (*remove)(store *s, const char *id, store_done done, void *arg, pawl_error *error);
+
+    /* Which response answered a tenant's key at or after since_ms. PAWL_E_NOT_FOUND: none.
+     * The response itself may be gone. */
+    pawl_status (*answer_find)(store *s, const char *tenant, const char *key, int64_t since_ms,
+                               store_answer *answer, pawl_error *error);
 
     /* Finishes what is queued, calls the outstanding done()s, ends the thread. */
     void (*close)(store *s);

@@ -78,8 +78,9 @@ static bool parse_type(api_frame *frame)
     if (!type)
         return field_missing("", "type", &frame->error);
     if (strcmp(type, "response.create") == 0) {
+        const char *key = NULL;
         frame->type = API_FRAME_CREATE;
-        return true;
+        return field_text(frame->body, "", "idempotency_key", STORE_MAX_KEY, &key, &frame->error);
     }
     if (strcmp(type, "response.cancel") == 0) {
         frame->type = API_FRAME_CANCEL;
@@ -171,11 +172,15 @@ api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_call
     api_error error;
     api_context context = {
         .runtime = runtime, .caller = caller ? *caller : RUN_NOBODY, .listener = listener};
-    parse_env env = responses_env(&context, parent);
+    responses_order order = {.body = frame->body,
+                             .key = json_get_text(frame->body, "idempotency_key"),
+                             .key_name = "idempotency_key",
+                             .lane = frame->lane,
+                             .parent = parent,
+                             .kind = API_STREAM};
     bool again = frame->retrieve || frame->type == API_FRAME_CANCEL;
     api_call *call = again ? follow(runtime, frame, &context.caller, &error)
-                           : responses_start(&env, runtime, frame->body, frame->lane, API_STREAM,
-                                             listener, &error);
+                           : responses_start(&context, &order, &error);
     if (call)
         return call;
     char *text = api_error_frame_text(&error, frame->lane);

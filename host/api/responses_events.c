@@ -467,6 +467,14 @@ responses_stream *responses_stream_resume(const run_log *log, cJSON *echo, const
     return stream;
 }
 
+responses_stream *responses_stream_replay(const run_record *record, const char *lane)
+{
+    cJSON *echo = NULL;
+    if (json_parse(record->request, strlen(record->request), &echo, NULL) != PAWL_OK)
+        return NULL;
+    return new_stream(record->id, record->created_ms, echo, lane);
+}
+
 void responses_stream_close(responses_stream *stream)
 {
     if (!stream)

@@ -26,6 +26,8 @@ responses_stream *responses_stream_open(const run_request *request, const char *
  * those that will come. */
 responses_stream *responses_stream_resume(const run_log *log, cJSON *echo, const char *lane,
                                           uint64_t first, const run_tally *skipped);
+/* One of run_replay()'s events. */
+responses_stream *responses_stream_replay(const run_record *record, const char *lane);
 /* How many events of the dialect so many events of run are. */
 uint64_t responses_stream_numbers(const run_tally *tally, bool background);
 void responses_stream_close(responses_stream *stream); /* NULL allowed */

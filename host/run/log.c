@@ -139,10 +139,11 @@ static void keep_record(run_log *log, const run_event *event)
             r->record = run_record_retain(record);
 }
 
-static void keep_end(run_log *log)
+static void keep_end(run_log *log, const char *stop_reason)
 {
     const base_clock *clock = log->all->config.clock;
     log->ended = true;
+    log->cancelled = stop_reason && strcmp(stop_reason, "cancelled") == 0;
     log->detached_ns = 0;
     log->ended_ns = clock->monotonic_ns(clock->context);
     buf_trim(&log->bytes);
@@ -172,7 +173,7 @@ static void on_event(void *arg, run_event *event)
     if (end || event->type == RUN_CHOICE_END)
         keep_record(log, event);
     if (end) {
-        keep_end(log);
+        keep_end(log, event->stop_reason);
         request = log->request;
         log->request = NULL;
         n = log->n_turns;

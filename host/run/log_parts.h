@@ -49,6 +49,7 @@ struct run_log {
     size_t counted;   /* what it counts for in all                          */
     bool gone;        /* its events were given up                           */
     bool ended;
+    bool cancelled; /* the end was not an answer */
     bool in_progress;
     run_request *request;             /* until the end                      */
     run_turn *turns[RUN_MAX_CHOICES]; /* n_turns, until the end             */

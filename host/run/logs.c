@@ -168,12 +168,22 @@ run_log *run_logs_find(run_logs *all, const char *tenant, const char *id)
     return log;
 }
 
+static bool is_no_answer(run_log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    bool cancelled = log->cancelled;
+    pthread_mutex_unlock(&log->lock);
+    return cancelled;
+}
+
 run_log *run_logs_find_key(run_logs *all, const char *tenant, const char *key)
 {
     pthread_mutex_lock(&all->lock);
     run_log *log = all->by_key[bucket_of(all, tenant, key)];
     while (log && (strcmp(log->key, key) != 0 || strcmp(log->tenant, tenant) != 0))
         log = log->next_by_key;
+    if (log && is_no_answer(log))
+        log = NULL;
     if (log)
         run_log_retain(log);
     pthread_mutex_unlock(&all->lock);

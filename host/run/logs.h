@@ -46,6 +46,7 @@ void run_log_begin(run_log *log, run_turn **turns, size_t n);
 void run_logs_forget(run_logs *all, run_log *log);
 /* A reference, or NULL. tenant NULL: anybody's. [any] */
 run_log *run_logs_find(run_logs *all, const char *tenant, const char *id);
+/* Whose answer is or will be one: not of a cancelled response. */
 run_log *run_logs_find_key(run_logs *all, const char *tenant, const char *key);
 
 /* Cancels who was detached for too long, drops what has been kept for long enough. */

@@ -456,6 +456,20 @@ run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, b
     return record;
 }
 
+bool run_find_answer(run_runtime *r, const run_caller *caller, const char *key,
+                     store_answer *answer)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    int64_t since = r->clock->wall_ms(r->clock->context) - STORE_ANSWER_MS;
+    if (!r->store)
+        return false;
+    pawl_status status =
+        r->store->answer_find(r->store, caller->tenant, key, since, answer, &error);
+    if (status && status != PAWL_E_NOT_FOUND)
+        log_write(PAWL_LOG_ERROR, "run", "a key cannot be looked up: %s", error.message);
+    return status == PAWL_OK;
+}
+
 bool run_remove(run_runtime *r, const char *id, store_done done, void *arg)
 {
     return r->store && r->store->remove(r->store, id, done, arg, NULL) == PAWL_OK;

@@ -113,6 +113,9 @@ void run_turn_release(run_turn *turn); /* [any], NULL allowed */
  * as in store.h. [worker] */
 run_record *run_find(run_runtime *runtime, const run_caller *caller, const char *id,
                      bool with_removed);
+/* Which stored response answered the caller's Idempotency-Key within a day. [worker] */
+bool run_find_answer(run_runtime *runtime, const run_caller *caller, const char *key,
+                     store_answer *answer);
 /* Removes a stored response; done is called from the store's thread. [worker] */
 bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
 /* The function_call of this call_id in a record's own items or its ancestors'. [worker] */
