@@ -365,18 +365,37 @@ bool responses_page_add(buf *out, const cJSON *items, const char *query, api_err
     return true;
 }
 
+/* An array, or NULL: the response is not there, or (*damaged_row) cannot be read. */
+static cJSON *input_of(const api_context *context, bool *damaged_row)
+{
+    cJSON *items = NULL;
+    run_log *log = find_log(context);
+    run_request *request = log ? run_log_request(log) : NULL;
+    run_record *record = NULL;
+    if (request)
+        items = cJSON_Duplicate(request->items, true);
+    else
+        record = run_find(context->runtime, &context->caller, context->id, false);
+    *damaged_row =
+        record && (json_parse(record->input, strlen(record->input), &items, NULL) != PAWL_OK ||
+                   !cJSON_IsArray(items));
+    run_record_release(record);
+    run_request_free(request);
+    run_log_release(log);
+    return items;
+}
+
 api_call *responses_input_items(const api_context *context)
 {
     api_error error;
-    cJSON *items = NULL;
-    run_record *record = run_find(context->runtime, &context->caller, context->id, false);
-    if (!record)
-        return unknown(context->id);
-    bool ok = json_parse(record->input, strlen(record->input), &items, NULL) == PAWL_OK &&
-              cJSON_IsArray(items);
-    run_record_release(record);
-    api_call *call = ok ? call_reply(200) : damaged();
-    if (ok && call && !responses_page_add(&call->body, items, context->request->query, &error))
+    bool bad;
+    cJSON *items = input_of(context, &bad);
+    if (!items || bad) {
+        cJSON_Delete(items);
+        return bad ? damaged() : unknown(context->id);
+    }
+    api_call *call = call_reply(200);
+    if (call && !responses_page_add(&call->body, items, context->request->query, &error))
         call_set_error(call, &error);
     cJSON_Delete(items);
     return call;

@@ -17,17 +17,12 @@ static exchange *of_made(inbox_item *item)
     return (exchange *)((char *)item - offsetof(exchange, made));
 }
 
-static bool is_pulled(const exchange *ex)
-{
-    return ex->ready && ex->call && api_call_is_pulled(ex->call);
-}
-
 /* Frees what nobody needs. */
 static void settle(exchange *ex)
 {
     if (!ex->over || !ex->released || ex->pinned)
         return;
-    if (is_pulled(ex)) {
+    if (ex->pulled) {
         api_call_unplug(ex->call); /* nobody wakes us from here on */
         if (atomic_load(&ex->waking))
             return; /* deliver_more() comes back here */
@@ -147,7 +142,7 @@ static bool has_room(const exchange *ex)
 void exchange_pump(exchange *ex)
 {
     enum api_pull got = API_PULL_MORE;
-    if (!is_pulled(ex) || ex->pinned)
+    if (!ex->pulled || ex->pinned)
         return;
     ex->pinned = true;
     for (int n = 0; !ex->over && n < PUMP_EVENTS && got == API_PULL_MORE && has_room(ex); n++)
@@ -165,7 +160,7 @@ void exchange_pump(exchange *ex)
 /* Its client is there no longer, and no event will come by itself. */
 static void end_pulled(exchange *ex)
 {
-    if (is_pulled(ex) && ex->released && !ex->over)
+    if (ex->pulled && ex->released && !ex->over)
         finish(ex);
 }
 
@@ -176,6 +171,7 @@ static void deliver_made(inbox_item *item)
 {
     exchange *ex = of_made(item);
     ex->ready = true;
+    ex->pulled = ex->call && api_call_is_pulled(ex->call);
     if (ex->call && ex->cancelled)
         api_call_cancel(ex->call);
     else if (ex->call && ex->left)
@@ -186,7 +182,7 @@ static void deliver_made(inbox_item *item)
     if (!ex->released)
         ex->owner->on_ready(ex);
     ex->pinned = false;
-    if (is_pulled(ex)) {
+    if (ex->pulled) {
         api_call_on_more(ex->call, wake, ex);
         end_pulled(ex);
         exchange_pump(ex);
@@ -216,7 +212,8 @@ bool exchange_start(exchange *ex, const exchange_owner *owner, conn *c)
     ex->more.deliver = deliver_more;
     atomic_init(&ex->lost, false);
     atomic_init(&ex->waking, false);
-    ex->ready = ex->over = ex->released = ex->cancelled = ex->left = ex->pinned = false;
+    ex->ready = ex->pulled = ex->over = ex->released = ex->cancelled = ex->left = ex->pinned =
+        false;
     c->server->n_jobs++;
     conn_retain(c);
     if (run_defer(c->server->runtime, make, ex))

@@ -61,6 +61,7 @@ struct exchange {
     exchange_event *held; /* events that came before the call, oldest first  */
     exchange_event **held_last;
     bool ready;
+    bool pulled; /* it is ready, and its call reads kept events    */
     bool over;
     bool released;
     bool cancelled; /* as soon as the call is there, if it is not yet */

@@ -149,7 +149,7 @@ static uint32_t fit_connections(uint32_t wanted)
 
 static void configure(net_server *server, const net_config *config)
 {
-    int ping = seconds_or(config->ping_interval, 30);
+    int ping = seconds_or(config->ping_interval, 15);
     server->runtime = config->runtime;
     server->clock = run_clock(config->runtime);
     server->drain = config->drain ? seconds_or(config->drain, 0) : 0;
@@ -170,8 +170,8 @@ static void configure(net_server *server, const net_config *config)
     server->max_per_address =
         config->max_per_address ? config->max_per_address : (server->max_connections + 3) / 4;
     server->tls = config->tls_cert || config->tls_key;
-    server->ping.secs_since_valid_ping = (uint16_t)(ping < 20000 ? ping : 20000);
-    server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 3);
+    server->ping.secs_since_valid_ping = (uint16_t)(ping < 10000 ? ping : 10000);
+    server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 6);
     server->protocols[0] = (struct lws_protocols){
         .name = "pawl", .callback = on_callback, .rx_buffer_size = 16384, .tx_packet_size = 65536};
 }

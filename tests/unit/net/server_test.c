@@ -163,7 +163,7 @@ static void pings_and_hangs_up(void **state)
         expect(lively, "\x89");
         frame(lively, 10, "");
     }
-    expect_end(mute, 3000);
+    expect_end(mute, 9000);
     frame(lively, 1, "stream n=1");
     expect(lively, "{\"end\"");
     close(mute);
