@@ -83,6 +83,7 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                                 run_runtime **runtime, pawl_error *error)
 {
     run_model_config models[CONFIG_MAX_MODELS];
+    uint32_t detach_s = (uint32_t)config_number(c, CONFIG_DETACH_SECONDS);
     run_config run = {.plugins = plugins,
                       .models = models,
                       .n_models = config_model_count(c),
@@ -90,7 +91,11 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
                       .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
-                      .metrics = all};
+                      .metrics = all,
+                      .detach_s = detach_s ? detach_s : RUN_AT_ONCE,
+                      .events_s = (uint32_t)config_number(c, CONFIG_EVENTS_SECONDS),
+                      .events_max = (size_t)config_number(c, CONFIG_EVENTS_KB) << 10,
+                      .events_max_all = (size_t)config_number(c, CONFIG_EVENTS_TOTAL_MB) << 20};
     pawl_status status = open_stores(c, all, &run, error);
     if (status)
         return status;

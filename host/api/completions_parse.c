@@ -150,7 +150,7 @@ run_request *completions_parse(const cJSON *body, const parse_env *env, parse_ch
         params_cache_salt(&state) && parse_limits(&state) &&
         field_bool(body, "", "echo", &choices->echo, error) &&
         field_bool(body, "", "parse_special", &request->raw_control, error) &&
-        parse_logprobs(&state, choices) && prompt_parse(&state, "prompt"))
+        parse_logprobs(&state, choices) && prompt_parse(&state, "prompt") && keep_parse(&state))
         return request;
     run_request_free(request);
     return NULL;

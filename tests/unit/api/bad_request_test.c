@@ -122,7 +122,11 @@ static const bad_request bad_requests[] = {
     {WITH("\"conversation\":\"conv_full\",\"previous_response_id\":\"resp_root\""), 400, VALUE,
      "conversation"},
     {"{\"model\":\"tiny\",\"conversation\":\"conv_empty\"}", 400, MISSING, "input"},
-    {WITH("\"background\":true"), 400, "unsupported_parameter", "background"},
+    {WITH("\"background\":true,\"store\":false"), 400, VALUE, "background"},
+    {WITH("\"background\":true,\"disconnect\":\"cancel\""), 400, VALUE, "disconnect"},
+    {WITH("\"disconnect\":\"stay\""), 400, VALUE, "disconnect"},
+    {WITH("\"disconnect\":true"), 400, TYPE, "disconnect"},
+    {WITH("\"disconnect\":\"detach\",\"store\":false"), 400, VALUE, "disconnect"},
     {WITH("\"background\":\"yes\""), 400, TYPE, "background"},
     {WITH("\"prompt\":{\"id\":\"pmpt_1\"}"), 400, "unsupported_parameter", "prompt"},
     /* texts and switches */

@@ -49,6 +49,9 @@ static const bad_request bad_requests[] = {
     {CHAT, MESSAGES("{\"role\":\"wizard\",\"content\":\"a\"}"), VALUE, "messages[0].role"},
     {CHAT, MESSAGES(USER ",{\"role\":\"function\",\"name\":\"f\",\"content\":\"a\"}"), UNSUPPORTED,
      "messages[1].role"},
+    {CHAT, WITH("\"disconnect\":\"stay\""), VALUE, "disconnect"},
+    {CHAT, WITH("\"disconnect\":\"detach\""), VALUE, "disconnect"},
+    {TEXT, PROMPT("\"disconnect\":7"), TYPE, "disconnect"},
     /* content */
     {CHAT, MESSAGES("{\"role\":\"user\"}"), MISSING, "messages[0].content"},
     {CHAT, MESSAGES("{\"role\":\"system\",\"content\":null}"), MISSING, "messages[0].content"},
