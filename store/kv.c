@@ -364,6 +364,7 @@ pawl_status kv_open(const kv_config *config, kv **out, pawl_error *error)
     settle_config(k, config);
     open_locks(k);
     k->queue_last = &k->queue_first;
+    kv_measure_open(k, config->metrics);
     pawl_status status = kv_index_open(&k->index, error);
     if (!status && config->disk_bytes > 0) {
         k->path = file_join(config->folder, KV_DB_NAME);
@@ -376,10 +377,13 @@ pawl_status kv_open(const kv_config *config, kv **out, pawl_error *error)
         kv_close(k);
         return status;
     }
-    kv_measure_open(k, config->metrics);
+    kv_stats stats;
+    kv_stats_get(k, &stats);
     if (k->path)
-        log_write(PAWL_LOG_INFO, "store", "%s holds %u prefix chunks, %llu MiB", k->path,
-                  k->index.n_chunks[KV_DISK], (unsigned long long)(k->index.bytes[KV_DISK] >> 20));
+        log_write(PAWL_LOG_INFO, "store", "%s holds %llu prefix chunks, %llu MiB", k->path,
+                  (unsigned long long)stats.disk_chunks,
+                  (unsigned long long)(stats.disk_bytes >> 20));
+    kv_measure_start(k, config->metrics);
     *out = k;
     return PAWL_OK;
 }

@@ -50,6 +50,7 @@
 
 #define MAX_LOCAL (KV_DB_PAGE - 35) /* of a row in its leaf page, as the file format has it */
 #define MIN_LOCAL ((KV_DB_PAGE - 12) * 32 / 255 - 23)
+#define MAX_ID (INT64_MAX / KV_DB_MAX_PIECES - KV_MAX_CHUNKS) /* of a row that we believe */
 #define READER_BUSY_MS 50 /* a look-up rather misses than waits */
 
 static const char *const scripts[] = {
@@ -224,8 +225,8 @@ static bool read_row(sqlite3_stmt *s, kv_row *row)
                     .sum = u64(s, 8),
                     .hits = u64(s, 9),
                     .heat = sqlite3_column_double(s, 10),
-                    .used_ms = sqlite3_column_int64(s, 11)};
-    if (row->id < 1 || row->id > INT64_MAX / KV_DB_MAX_PIECES - 1)
+                    .used_ms = sqlite3_column_int64(s, 11) > 0 ? sqlite3_column_int64(s, 11) : 0};
+    if (row->id < 1 || row->id > MAX_ID)
         return false;
     if (!read_key(s, 1, &row->key) || !read_key(s, 2, &row->parent) ||
         !read_tenant(s, 3, row->tenant))
@@ -275,7 +276,7 @@ pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
     if (rc != SQLITE_DONE)
         status = db_fail(d->db, "reading what it holds", error);
     sqlite3_finalize(s);
-    if (!status && last > INT64_MAX / KV_DB_MAX_PIECES - KV_MAX_CHUNKS)
+    if (!status && last > MAX_ID)
         status = pawl_fail(error, PAWL_E_FORMAT, "%s has a row of id %lld",
                            sqlite3_db_filename(d->db, "main"), (long long)last);
     if (!status)
@@ -328,9 +329,12 @@ pawl_status kv_db_put_used(kv_db *d, int64_t id, uint64_t hits, double heat, int
 
 pawl_status kv_db_delete(kv_db *d, int64_t id, pawl_error *error)
 {
-    sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(id, 0));
-    sqlite3_bind_int64(d->delete_pieces, 2, kv_db_piece_id(id, KV_DB_MAX_PIECES - 1));
-    pawl_status status = run(d, d->delete_pieces, "deleting a chunk", error);
+    pawl_status status = PAWL_OK;
+    if (id > 0 && id <= MAX_ID) { /* no other has pieces */
+        sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(id, 0));
+        sqlite3_bind_int64(d->delete_pieces, 2, kv_db_piece_id(id, KV_DB_MAX_PIECES - 1));
+        status = run(d, d->delete_pieces, "deleting a chunk", error);
+    }
     sqlite3_stmt *const rest[] = {d->delete_chunk, d->delete_used};
     for (size_t i = 0; i < 2 && !status; i++) {
         sqlite3_bind_int64(rest[i], 1, id);

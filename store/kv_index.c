@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 
-#define N_BUCKETS KV_MAX_CHUNKS /* pages of the table that no key falls into cost nothing */
-#define MAX_SIBLINGS 1024       /* that are compared: newest first, and a tail is new     */
+#define FIRST_BUCKETS 4096 /* doubled whenever there are more entries */
+#define MAX_SIBLINGS 1024  /* that are compared: newest first, and a tail is new     */
 
 /* --------------------------------------------------------- map and tenants --- */
 
@@ -30,14 +30,39 @@ static bool is_zero(const kv_key *key)
     return memcmp(key, &zero, sizeof zero) == 0;
 }
 
-static kv_entry **bucket_of(const kv_index *index, const kv_key *key)
+static uint32_t hash_of(const kv_index *index, const kv_key *key)
 {
     uint64_t words[4];
     memcpy(words, key, sizeof words);
     uint64_t x = (words[0] ^ index->salt[0]) * (words[1] | 1);
     x ^= (words[2] ^ index->salt[1]) * (words[3] | 1);
     x = (x ^ x >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    return &index->buckets[(x >> 40) % N_BUCKETS];
+    return (uint32_t)(x >> 32);
+}
+
+static kv_entry **bucket_of(const kv_index *index, const kv_key *key)
+{
+    return &index->buckets[hash_of(index, key) & (index->n_buckets - 1)];
+}
+
+/* Without memory for more the chains become longer. */
+static void grow(kv_index *index)
+{
+    uint32_t n = 2 * index->n_buckets;
+    kv_entry **buckets = calloc(n, sizeof(kv_entry *));
+    if (!buckets)
+        return;
+    for (uint32_t b = 0; b < index->n_buckets; b++) {
+        for (kv_entry *e = index->buckets[b], *next; e; e = next) {
+            kv_entry **bucket = &buckets[hash_of(index, &e->key) & (n - 1)];
+            next = e->in_bucket;
+            e->in_bucket = *bucket;
+            *bucket = e;
+        }
+    }
+    free(index->buckets);
+    index->buckets = buckets;
+    index->n_buckets = n;
 }
 
 kv_entry *kv_index_find(const kv_index *index, const kv_key *key)
@@ -87,7 +112,8 @@ pawl_status kv_index_open(kv_index *index, pawl_error *error)
     const base_clock *clock = clock_system();
     memset(index, 0, sizeof *index);
     clock->random(clock->context, index->salt, sizeof index->salt);
-    index->buckets = calloc(N_BUCKETS, sizeof *index->buckets);
+    index->n_buckets = FIRST_BUCKETS;
+    index->buckets = calloc(FIRST_BUCKETS, sizeof *index->buckets);
     if (!index->buckets)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for an index of prefix chunks");
     return PAWL_OK;
@@ -110,7 +136,7 @@ static void free_entry(kv_entry *e)
 
 void kv_index_close(kv_index *index)
 {
-    for (uint32_t b = 0; index->buckets && index->n_entries > 0 && b < N_BUCKETS; b++) {
+    for (uint32_t b = 0; index->buckets && index->n_entries > 0 && b < index->n_buckets; b++) {
         for (kv_entry *e = index->buckets[b], *next; e; e = next) {
             next = e->in_bucket;
             free_entry(e);
@@ -294,6 +320,8 @@ pawl_status kv_index_add(kv_index *index, const kv_chunk *chunk, int64_t now_ms,
     e->tick = ++index->tick;
     e->tenant->n_entries++;
     index->n_entries++;
+    if (index->n_entries > index->n_buckets)
+        grow(index);
     kv_entry **bucket = bucket_of(index, &e->key);
     e->in_bucket = *bucket;
     *bucket = e;
@@ -356,7 +384,7 @@ static void forget_nothing(void *arg, kv_entry *e)
 
 void kv_index_forget(kv_index *index, uint32_t seen)
 {
-    for (uint32_t b = 0; b < N_BUCKETS; b++) {
+    for (uint32_t b = 0; b < index->n_buckets; b++) {
         kv_entry *e = index->buckets[b];
         while (e) {
             kv_entry *next = e->in_bucket;
@@ -377,7 +405,7 @@ void kv_index_rank_loaded(kv_index *index)
 {
     int64_t oldest = INT64_MAX, newest = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t b = 0; b < N_BUCKETS; b++) {
+        for (uint32_t b = 0; b < index->n_buckets; b++) {
             for (kv_entry *e = index->buckets[b]; e; e = e->in_bucket) {
                 oldest = e->id && e->used_ms < oldest ? e->used_ms : oldest;
                 newest = e->id && e->used_ms > newest ? e->used_ms : newest;

@@ -89,6 +89,7 @@ typedef struct kv_trash {
 
 typedef struct kv_index {
     kv_entry **buckets;
+    uint32_t n_buckets;                 /* a power of two                            */
     uint64_t salt[2];                   /* nobody who writes a file knows the buckets */
     kv_tenant *tenants[KV_MAX_TENANTS]; /* the first n_tenants                        */
     uint32_t n_tenants;

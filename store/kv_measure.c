@@ -129,5 +129,9 @@ void kv_measure_open(kv *k, metrics *all)
     }
     m->queued = metrics_single(all, &queued);
     m->file = metrics_single(all, &file);
+}
+
+void kv_measure_start(kv *k, metrics *all)
+{
     metrics_on_write(all, collect, k);
 }

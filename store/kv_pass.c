@@ -325,7 +325,8 @@ static void finish(pass *p)
     kv *k = p->k;
     kv_lock(k);
     k->n_doomed -= p->n_deleted;
-    memmove(k->doomed, k->doomed + p->n_deleted, k->n_doomed * sizeof k->doomed[0]);
+    if (p->n_deleted > 0)
+        memmove(k->doomed, k->doomed + p->n_deleted, k->n_doomed * sizeof k->doomed[0]);
     for (uint32_t i = 0; i < p->n_done; i++) {
         kv_entry *e = p->done[i];
         if (e->gone) {

@@ -136,7 +136,9 @@ void kv_pass_give_up(kv *k); /* what is queued or half written stays in memory o
 
 /* kv_measure.c */
 void kv_count_by(kv *k, enum kv_count what, uint64_t by);
-void kv_measure_open(kv *k, metrics *all);
+void kv_measure_open(kv *k, metrics *all); /* before the thread starts */
+void kv_measure_start(kv *k,
+                      metrics *all); /* when nothing can fail any more: gauges are asked for */
 uint64_t kv_file_bytes(const kv *k);
 
 #endif /* STORE_KV_STATE_H */

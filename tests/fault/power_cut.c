@@ -32,7 +32,7 @@ typedef struct change {
 typedef struct tracked {
     char path[256];
     uint8_t *durable; /* what was flushed                        */
-    size_t size;
+    size_t size, room;
     change *first, **last; /* since then, in order                    */
     bool deleted;
 } tracked;
@@ -92,7 +92,10 @@ static void remember(tracked *t, int64_t offset, const void *data, size_t size)
 
 static void resize(tracked *t, size_t size)
 {
-    t->durable = realloc(t->durable, size + 1);
+    if (size >= t->room) {
+        t->room = 2 * size + 4096;
+        t->durable = realloc(t->durable, t->room);
+    }
     if (size > t->size)
         memset(t->durable + t->size, 0, size - t->size);
     t->size = size;

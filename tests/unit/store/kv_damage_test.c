@@ -327,12 +327,13 @@ static void survey_and_gc(void **state)
     assert_int_equal(report.never_used, CHUNKS);
     assert_true(report.newest_ms >= report.oldest_ms && report.oldest_ms > 0);
     assert_int_equal(kv_gc(*state, 2 * MB, &removed, &error), PAWL_OK);
-    assert_int_equal(removed, 1);
+    assert_true(removed > 0 && removed < CHUNKS);
     assert_int_equal(kv_survey(*state, &report, &error), PAWL_OK);
     assert_true(report.file_bytes <= 2 * MB);
-    assert_int_equal(report.chunks, CHUNKS - 1);
+    assert_int_equal(report.chunks, CHUNKS - removed);
+    uint64_t left = report.chunks;
     assert_int_equal(kv_gc(*state, 0, &removed, &error), PAWL_OK);
-    assert_int_equal(removed, CHUNKS - 1);
+    assert_int_equal(removed, left);
     assert_int_equal(kv_survey(*state, &report, &error), PAWL_OK);
     assert_int_equal(report.file_bytes, 0);
 }

@@ -14,7 +14,7 @@
 /* A clock that the trace sets. */
 typedef struct play_clock {
     base_clock clock;
-    int64_t now_ms;
+    _Atomic int64_t now_ms; /* the writer reads it too */
 } play_clock;
 
 static inline int64_t play_wall_ms(void *context)

@@ -353,6 +353,24 @@ static void two_conversations_after_a_restart(void **state)
     kv_close(k);
 }
 
+/* More than the index begins with, in chains that are far deeper than a stack. */
+static void thousands_of_chunks(void **state)
+{
+    enum { N = 9000 };
+    kv *k = open_kv(*state, 0, 64 * MB);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(kv_help_put(k, 1, i, 10, ""), PAWL_OK);
+        assert_int_equal(kv_help_put(k, 2 + i, 0, 10, i % 7 ? "" : "x"), PAWL_OK);
+    }
+    for (uint32_t i = 0; i < N; i++)
+        assert_true(kv_help_has(k, 1, i) && kv_help_has(k, 2 + i, 0));
+    kv_key key = kv_help_key(1, 1);
+    kv_remove(k, &key);
+    assert_int_equal(kv_help_stats(k).memory_chunks, N + 1);
+    assert_true(kv_help_has(k, 1, 0) && !kv_help_has(k, 1, 1) && !kv_help_has(k, 1, N - 1));
+    kv_close(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +387,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(superseded_tails_go_first, make, unmake),
         cmocka_unit_test_setup_teardown(uses_survive_a_restart, make, unmake),
         cmocka_unit_test_setup_teardown(two_conversations_after_a_restart, make, unmake),
+        cmocka_unit_test_setup_teardown(thousands_of_chunks, make, unmake),
     };
     log_set_level(PAWL_LOG_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);
