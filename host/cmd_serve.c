@@ -22,15 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* $XDG_DATA_HOME/pawl or ~/.local/share/pawl, to be free()d. */
-static char *default_data_folder(void)
-{
-    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (base && base[0])
-        return file_join(base, "pawl");
-    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
-}
-
 static pawl_status open_kv(const config *c, const char *folder, metrics *all, kv **out,
                            pawl_error *error)
 {
@@ -50,7 +41,7 @@ static pawl_status open_kv(const config *c, const char *folder, metrics *all, kv
 static pawl_status open_stores(const config *c, metrics *all, run_config *run, pawl_error *error)
 {
     const char *given = config_text(c, CONFIG_DATA);
-    char *fallback = given ? NULL : default_data_folder();
+    char *fallback = given ? NULL : file_data_folder();
     const char *folder = given ? given : fallback;
     pawl_status status = folder
                              ? sqlite_store_open_measured(folder, all, &run->store, error)
