@@ -67,10 +67,10 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
     } list[] = {
         {&made.get, "SELECT " COLUMNS " FROM response WHERE id = ?1"},
         {&made.texts, "SELECT " TEXT_COLUMNS " FROM response WHERE id = ?1"},
-        {&made.look, "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
-                     "child.parent = response.id) OR EXISTS (SELECT 1 FROM conversation WHERE "
-                     "head = response.id), status = '" STORE_QUEUED "' FROM response "
-                     "WHERE id = ?1"},
+        {&made.look,
+         "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
+         "child.parent = response.id) OR EXISTS (SELECT 1 FROM conversation WHERE "
+         "head = response.id), status = '" STORE_QUEUED "' FROM response WHERE id = ?1"},
         {&made.insert, "INSERT INTO response (" COLUMNS ") VALUES "
                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
         {&made.mark, "UPDATE response SET removed = 1 WHERE id = ?1"},
@@ -226,6 +226,7 @@ static pawl_status check_place(responses *r, const store_response *response, boo
                                pawl_error *error)
 {
     node at;
+    bool queued = strcmp(response->status, STORE_QUEUED) == 0; /* it is nobody's head yet */
     pawl_status status = look(r, response->id, &at, error);
     if (status)
         return status;
@@ -237,7 +238,7 @@ static pawl_status check_place(responses *r, const store_response *response, boo
     if (status || !response->parent_id)
         return status;
     status = look(r, response->parent_id, &at, error);
-    if (!status && (!at.found || (at.removed && !head)))
+    if (!status && (!at.found || (at.removed && !head && !queued)))
         status = pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s",
                            response->parent_id);
     return status;

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,14 @@ static cJSON *echo_of(run_log *log, const run_record *record)
     return echo;
 }
 
+/* The stored response of a log, whole. */
+static run_record *find_own(run_runtime *runtime, const run_log *log)
+{
+    run_caller owner = RUN_NOBODY;
+    snprintf(owner.tenant, sizeof owner.tenant, "%s", run_log_tenant(log));
+    return run_find(runtime, &owner, run_log_id(log), false);
+}
+
 run_reader *follow_open(run_runtime *runtime, run_log *log, run_record **record, run_tally *skipped,
                         api_error *error)
 {
@@ -54,7 +63,7 @@ run_reader *follow_open(run_runtime *runtime, run_log *log, run_record **record,
         return reader;
     *record = run_log_record(log);
     if (!*record && run_log_is_stored(log))
-        *record = run_find(runtime, NULL, run_log_id(log), false);
+        *record = find_own(runtime, log);
     if (*record) {
         run_reader_give(reader, *record);
         return reader;

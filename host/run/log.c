@@ -287,6 +287,11 @@ bool run_log_is_stored(const run_log *log)
     return log->stored;
 }
 
+const char *run_log_tenant(const run_log *log)
+{
+    return log->tenant;
+}
+
 const char *run_log_hash(const run_log *log)
 {
     return log->hash;

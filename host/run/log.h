@@ -44,6 +44,7 @@ const char *run_log_id(const run_log *log);     /* of the response              
 int64_t run_log_created(const run_log *log);    /* wall clock, ms                  */
 bool run_log_is_background(const run_log *log); /* as the request said             */
 bool run_log_is_stored(const run_log *log);     /* likewise                        */
+const char *run_log_tenant(const run_log *log); /* whose it is                     */
 const char *run_log_hash(const run_log *log);   /* of its Idempotency-Key's request; "" */
 bool run_log_is_running(run_log *log);          /* END has not come. [any]         */
 bool run_log_is_queued(run_log *log);           /* nor IN_PROGRESS. [any]          */
