@@ -31,4 +31,8 @@ void readers_close(readers *all);
 pawl_status readers_get(readers *all, const char *id, bool with_removed, store_response **out,
                         pawl_error *error); /* [any] */
 
+/* The same for what another file reads: read(db, arg) on one of the connections. [any] */
+pawl_status readers_do(readers *all, pawl_status (*read)(sqlite3 *db, void *arg, pawl_error *error),
+                       void *arg, pawl_error *error);
+
 #endif /* STORE_READERS_H */

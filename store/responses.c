@@ -19,7 +19,7 @@
 #include "schema_sql.h"
 #include "store/record.h"
 
-static const char *const scripts[] = {schema_sql, schema_2_sql};
+static const char *const scripts[] = {schema_sql, schema_2_sql, schema_3_sql, schema_4_sql};
 
 const db_kind responses_kind = {
     .name = "pawl.db",

@@ -47,6 +47,9 @@ typedef struct run_request {
     bool store;               /* keep it in the store                          */
     bool generate;            /* false: prefill and cache, sample nothing      */
     bool probe;               /* our own (ready.h): not measured, leaves no sequence */
+    bool forget;              /* its sequence is not kept for turns that follow */
+    char *score;              /* a reply whose log-probability is wanted instead of a new one
+                               * (generate is false); END has it. NULL: none     */
     bool truncate;            /* drop the oldest turns instead of refusing     */
     bool logprobs;            /* events carry log-probabilities                */
     uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */

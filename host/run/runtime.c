@@ -161,6 +161,11 @@ const base_clock *run_clock(const run_runtime *r)
     return r->clock;
 }
 
+store *run_store(const run_runtime *r)
+{
+    return r->store;
+}
+
 metrics *run_metrics(const run_runtime *r)
 {
     return r->metrics;

@@ -63,6 +63,7 @@ const base_clock *run_clock(const run_runtime *runtime);
 /* Seconds after which it is worth asking a server again that had too much to do: from
  * how many turns wait and how long turns have taken lately. [any] */
 int run_retry_after(const run_runtime *runtime);
+store *run_store(const run_runtime *runtime);     /* as configured, or NULL. [any] */
 metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [any] */
 
 /* Prepares a request (history, rendering, tokens, context check) and queues it. The

@@ -50,8 +50,10 @@ static pawl_status reserve(run_scheduler *s, live *entry, uint64_t n_tokens, paw
 static pawl_status admit(run_scheduler *s, run_turn *turn, pawl_error *error)
 {
     live *entry = NULL;
+    /* The token before one that is scored must be in a pass with it. */
+    uint64_t n_known = turn->n_prompt - turn->prompt.n_scored;
     pawl_status status = live_take(&s->sequences, turn->request->caller.tenant, turn->tokens,
-                                   turn->n_prompt, &entry, error);
+                                   n_known, &entry, error);
     if (status && s->step.n_active)
         return PAWL_E_BUSY;
     if (status) /* nobody will end and make room: this is final */

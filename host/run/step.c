@@ -21,7 +21,9 @@ pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequ
     step->out_tokens = calloc(n, sizeof *step->out_tokens);
     step->out_logprobs = calloc(n, sizeof *step->out_logprobs);
     step->top = calloc(n * RUN_MAX_TOP_LOGPROBS, sizeof *step->top);
-    if (step->active && step->slots && step->out_tokens && step->out_logprobs && step->top)
+    step->logprobs = calloc(n + RUN_STEP_TOKENS, sizeof *step->logprobs);
+    if (step->logprobs && step->active && step->slots && step->out_tokens && step->out_logprobs &&
+        step->top)
         return PAWL_OK;
     run_step_close(step);
     return pawl_fail(error, PAWL_E_MEMORY, "no memory for the slots of a step");
@@ -34,6 +36,7 @@ void run_step_close(run_step *step)
     free(step->out_tokens);
     free(step->out_logprobs);
     free(step->top);
+    free(step->logprobs);
     *step = (run_step){0};
 }
 
@@ -57,7 +60,7 @@ void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const
     run_active ended = step->active[i];
     step->active[i] = step->active[--step->n_active];
     run_step_wake(step, ended.turn);
-    if (outcome == TURN_FAILED || ended.turn->request->probe)
+    if (outcome == TURN_FAILED || ended.turn->request->probe || ended.turn->request->forget)
         live_drop(step->sequences, ended.entry);
     else
         live_keep(step->sequences, ended.entry);
@@ -79,6 +82,29 @@ static bool is_decoding(const run_active *a)
     return missing(a) == 1 && a->turn->n_tokens > a->turn->n_prompt;
 }
 
+/* Where the tokens begin that are to be scored. */
+static uint64_t scored_from(const run_turn *turn)
+{
+    return turn->n_prompt - turn->prompt.n_scored;
+}
+
+/* Room for the log-probabilities of the next n tokens, where one of them is scored. */
+static float *room_for_scores(run_step *step, const run_active *a, uint64_t n)
+{
+    if (!a->turn->prompt.n_scored || a->entry->n_tokens + n <= scored_from(a->turn))
+        return NULL;
+    float *room = step->logprobs + step->n_logprobs;
+    step->n_logprobs += (size_t)n;
+    return room;
+}
+
+static void add_scores(run_turn *turn, const pawl_slot *slot, uint64_t begin)
+{
+    for (uint64_t i = 0; slot->input_logprobs && i < slot->n_tokens; i++)
+        if (begin + i >= scored_from(turn))
+            turn->score += (double)slot->input_logprobs[i];
+}
+
 /* The i-th active turn is in the pass with its next n tokens. */
 static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
 {
@@ -95,6 +121,7 @@ static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
         .out_logprobs = step->out_logprobs + n_slots,
         .n_top = request->logprobs ? request->top_logprobs : 0,
         .top = step->top + n_slots * RUN_MAX_TOP_LOGPROBS,
+        .input_logprobs = room_for_scores(step, a, n),
     };
 }
 
@@ -102,6 +129,7 @@ static size_t build_slots(run_step *step)
 {
     size_t n_slots = 0;
     uint64_t budget = RUN_STEP_TOKENS;
+    step->n_logprobs = 0;
     for (size_t i = 0; i < step->n_active; i++) {
         if (is_decoding(&step->active[i])) {
             add_slot(step, n_slots++, i, 1);
@@ -113,6 +141,9 @@ static size_t build_slots(run_step *step)
         if (is_decoding(&step->active[i]) || n == 0)
             continue;
         n = n < budget ? n : budget;
+        const run_active *a = &step->active[i];
+        if (a->turn->prompt.n_scored && n > 1 && a->entry->n_tokens + n == scored_from(a->turn))
+            n--; /* the first scored token needs the one before it in its pass */
         add_slot(step, n_slots++, i, n);
         budget -= n;
     }
@@ -156,6 +187,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         slot_failed(step, i, slot->status);
         return;
     }
+    add_scores(turn, slot, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;

@@ -31,6 +31,8 @@ typedef struct run_step {
     int32_t *out_tokens;  /* one for each slot                                   */
     float *out_logprobs;  /* one for each slot                                   */
     struct pawl_top *top; /* RUN_MAX_TOP_LOGPROBS for each slot                  */
+    float *logprobs;      /* of given tokens, where they are to be scored         */
+    size_t n_logprobs;    /* of them in use by this pass                          */
     run_turn *woken;      /* choices that are to be admitted, in order           */
 } run_step;
 

@@ -40,6 +40,7 @@ struct run_turn {
     pawl_sampling sampling; /* the request's, with this turn's seed              */
     run_turn *next;         /* the next choice of its request, until it is queued too:
                              * it waits for this one's prompt, which it shares       */
+    double score;           /* of the last prompt.n_scored tokens, as far as they have state */
     run_stream *stream;
     run_usage usage;
     int64_t arrived;    /* monotonic ns, like the three below; 0: not yet     */

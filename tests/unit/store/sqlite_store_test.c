@@ -166,8 +166,8 @@ static void newer_version_is_refused(void **state)
     fixture *f = *state;
     make_two(f);
     sql(f, "PRAGMA user_version = 7");
-    refused(f, PAWL_E_UNSUPPORTED, "version 7", "up to 2");
-    sql(f, "PRAGMA user_version = 2");
+    refused(f, PAWL_E_UNSUPPORTED, "version 7", "up to 4");
+    sql(f, "PRAGMA user_version = 4");
     store *s;
     assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
     assert_true(help_has(s, "resp_b", 0));

@@ -1,0 +1,3 @@
+-- pawl.db, version 3: nothing. The number is another script's.
+--
+-- SPDX-License-Identifier: Apache-2.0
