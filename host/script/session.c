@@ -1,65 +1,89 @@
 /*
- * script/session.c - pawl.session: a conversation of a script's with a model.
+ * script/session.c - a conversation of a script's with a model. See session.h.
  *
- * A session is the record of its latest turn, which keeps the turns before it, and the
- * items that wait for the next one. So a turn costs its new tokens, and a fork is one
- * more reference. Nothing is stored. What it holds outside of Lua is charged to the
- * script's memory.
+ *   core.session(id, model)   a new one, or the stored one of this id
+ *   core.score(session, reply)  see generate.c
+ *   core.session_methods      the table behind session:name()
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "script/session.h"
+
 #include "script/env.h"
-#include "script/json.h"
-#include "script/state.h"
+#include "script/work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define METATABLE "pawl.session"
+#define METATABLE "session"
+#define MARK "mark"
+#define JOB "pawl.work"
 #define MAX_PENDING 10000 /* items that wait for a turn            */
 #define ITEM_BYTES 512    /* what an item takes beside its text    */
 
-typedef struct session {
-    run_model *model;   /* lives as long as the runtime       */
-    run_record *record; /* of the latest turn, or NULL        */
-    cJSON *pending;     /* array of items                     */
-    call *call;         /* the turn that runs, or NULL        */
-    bool added;         /* the last pending item is that turn's own text */
-    bool timed;         /* that turn has a timeout            */
-    size_t claimed;     /* bytes charged to the script        */
-    size_t waiting;     /* of them for all pending items      */
-    size_t last;        /* of them for the last pending item  */
-} session;
-
-static session *check_session(lua_State *L)
+session *session_check(lua_State *L)
 {
-    return luaL_checkudata(L, 1, METATABLE);
+    session *s = luaL_checkudata(L, 1, METATABLE);
+    if (!s->model)
+        lib_error(L, "this session was dropped");
+    return s;
 }
 
-static void claim(lua_State *L, session *s, size_t bytes)
+/* ------------------------------------------------------------- what it holds */
+
+static size_t item_bytes(const cJSON *item)
 {
-    sandbox_claim(L, bytes);
-    s->claimed += bytes;
+    const char *text = json_get_text(item, "output");
+    if (!text)
+        text = json_get_text(cJSON_GetArrayItem(json_get(item, "content"), 0), "text");
+    return ITEM_BYTES + (text ? strlen(text) : 0);
 }
 
-static void disclaim(lua_State *L, session *s, size_t bytes)
+static size_t record_bytes(const run_record *r)
 {
-    sandbox_disclaim(L, bytes);
-    s->claimed -= bytes;
+    return sizeof *r + (size_t)r->n_tokens * sizeof *r->tokens + strlen(r->input) +
+           strlen(r->output) + strlen(r->request) + strlen(r->result) + ITEM_BYTES;
 }
 
-static int session_gc(lua_State *L)
+void session_charge(lua_State *L, session *s)
 {
-    session *s = check_session(L);
-    call_close(s->call);
+    const cJSON *item;
+    size_t bytes = 0;
+    for (const run_record *r = s->record; r; r = r->parent)
+        bytes += record_bytes(r);
+    cJSON_ArrayForEach(item, s->pending) bytes += item_bytes(item);
+    if (bytes < s->claimed) {
+        sandbox_disclaim(L, s->claimed - bytes);
+    } else {
+        size_t more = bytes - s->claimed;
+        sandbox_claim(L, more);
+    }
+    s->claimed = bytes;
+}
+
+static void let_go(lua_State *L, session *s)
+{
+    if (s->call)
+        pending_close(&s->call->base);
     run_record_release(s->record);
     cJSON_Delete(s->pending);
     sandbox_disclaim(L, s->claimed);
     *s = (session){0};
+}
+
+static int session_gc(lua_State *L)
+{
+    let_go(L, lua_touserdata(L, 1));
     return 0;
 }
 
-/* Pushes an empty session. */
+/* session:drop() */
+static int session_drop(lua_State *L)
+{
+    let_go(L, luaL_checkudata(L, 1, METATABLE));
+    return 0;
+}
+
 static session *push_session(lua_State *L, run_model *model)
 {
     session *s = lua_newuserdatauv(L, sizeof *s, 0);
@@ -67,11 +91,20 @@ static session *push_session(lua_State *L, run_model *model)
     luaL_setmetatable(L, METATABLE);
     s->pending = cJSON_CreateArray();
     if (!s->pending)
-        luaL_error(L, "no memory for a session");
+        lib_error(L, "no memory for a session");
     return s;
 }
 
-/* ------------------------------------------------------------- items */
+void session_must_be_idle(lua_State *L, session *s)
+{
+    if (s->call && !pending_ended(&s->call->base))
+        lib_error(L, "this session generates already; use session:fork() for a second turn");
+    if (s->call)
+        pending_close(&s->call->base); /* of a task that was ended */
+    s->call = NULL;
+}
+
+/* ------------------------------------------------------------- messages */
 
 static bool fill_message(cJSON *item, const char *role, const char *text)
 {
@@ -87,16 +120,16 @@ static bool fill_message(cJSON *item, const char *role, const char *text)
     return false;
 }
 
-/* Adds an item; call_id: NULL of a message. */
-static void add_item(lua_State *L, session *s, const char *role, const char *text,
-                     const char *call_id)
+void session_add_message(lua_State *L, session *s, const char *role, const char *text,
+                         const char *call_id)
 {
     char id[CLOCK_ID_SIZE];
+    size_t bytes = strlen(text) + ITEM_BYTES;
     if (cJSON_GetArraySize(s->pending) >= MAX_PENDING)
-        luaL_error(L, "more than %d messages wait for a turn", MAX_PENDING);
-    claim(L, s, strlen(text) + ITEM_BYTES);
-    s->last = strlen(text) + ITEM_BYTES;
-    s->waiting += s->last;
+        lib_error(L, "more than %d messages wait for a turn", MAX_PENDING);
+    sandbox_spend(L, (uint64_t)cJSON_GetArraySize(s->pending) / 16);
+    sandbox_claim(L, bytes);
+    s->claimed += bytes;
     clock_new_id(sandbox_of(L)->clock, call_id ? "fco_" : "msg_", id);
     cJSON *item = cJSON_CreateObject();
     bool ok = item &&
@@ -111,364 +144,365 @@ static void add_item(lua_State *L, session *s, const char *role, const char *tex
     if (ok && cJSON_AddItemToArray(s->pending, item))
         return;
     cJSON_Delete(item);
-    luaL_error(L, "no memory for a message");
+    lib_error(L, "no memory for a message");
 }
 
-static void must_be_idle(lua_State *L, session *s)
-{
-    const call_outcome *outcome;
-    if (s->call && !call_ended(s->call, &outcome))
-        luaL_error(L, "this session generates already; use s:fork() for a second turn");
-    call_close(s->call); /* of a task that was ended */
-    s->call = NULL;
-    if (s->added) {
-        cJSON_DeleteItemFromArray(s->pending, cJSON_GetArraySize(s->pending) - 1);
-        disclaim(L, s, s->last);
-        s->waiting -= s->last;
-    }
-    s->added = false;
-}
-
-static void refuse_unknown(lua_State *L, int index, const char *const *known, const char *what)
-{
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        size_t i = 0;
-        while (known[i] && strcmp(known[i], name) != 0)
-            i++;
-        if (!known[i])
-            luaL_error(L, "unknown member '%s' of %s", name, what);
-    }
-}
-
-/* s:add{role=, content=, call_id=} */
+/* session:add{role=, content=, tool_call_id=} */
 static int session_add(lua_State *L)
 {
-    static const char *const known[] = {"role", "content", "call_id", NULL};
+    static const char *const known[] = {"role", "content", "tool_call_id", NULL};
     static const char *const roles[] = {"user", "system", "developer", "assistant", "tool", NULL};
-    session *s = check_session(L);
+    session *s = session_check(L);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    must_be_idle(L, s);
-    refuse_unknown(L, 2, known, "a message");
+    session_must_be_idle(L, s);
+    options_refuse_unknown(L, 2, known, "a message");
     lua_getfield(L, 2, "role");
     lua_getfield(L, 2, "content");
-    lua_getfield(L, 2, "call_id");
+    lua_getfield(L, 2, "tool_call_id");
     const char *role = options_check_text(L, 3, "role"), *call_id = NULL;
     const char *text = options_check_text(L, 4, "content");
     size_t i = 0;
     while (roles[i] && strcmp(roles[i], role) != 0)
         i++;
     if (!roles[i])
-        return luaL_error(L, "'role' is user, system, developer, assistant or tool, not '%s'",
-                          role);
+        return lib_error(L, "'role' is user, system, developer, assistant or tool, not '%s'", role);
     if (strcmp(role, "tool") == 0)
-        call_id = options_check_text(L, 5, "call_id");
+        call_id = options_check_text(L, 5, "tool_call_id");
     else if (!lua_isnil(L, 5))
-        return luaL_error(L, "only a message of the role tool has a 'call_id'");
+        return lib_error(L, "only a message of the role tool has a 'tool_call_id'");
     if (call_id && strlen(call_id) > 128)
-        return luaL_error(L, "'call_id' is one that a reply's calls have");
-    add_item(L, s, role, text, call_id);
+        return lib_error(L, "'tool_call_id' is one that a reply's tool_calls have");
+    session_add_message(L, s, role, text, call_id);
     lua_settop(L, 1);
     return 1;
 }
 
-/* ------------------------------------------------------------- the reply */
-
-/* The texts of the parts of the item at the top, joined. Pushes it. */
-static void push_item_text(lua_State *L)
+/* session:empty() */
+static int session_empty(lua_State *L)
 {
-    int item = lua_gettop(L);
-    luaL_Buffer out;
-    lua_getfield(L, item, "content");
-    luaL_buffinit(L, &out);
-    for (lua_Integer i = 1; lua_rawgeti(L, item + 1, i) == LUA_TTABLE; i++) {
-        lua_getfield(L, -1, "text");
-        lua_remove(L, -2);
-        luaL_addvalue(&out);
-    }
-    lua_pop(L, 1);
-    luaL_pushresult(&out);
-    lua_remove(L, item + 1);
-}
-
-/* Appends the text at the top to a member of the table at index. Pops it. */
-static void append(lua_State *L, int index, const char *name)
-{
-    if (lua_getfield(L, index, name) == LUA_TNIL) {
-        lua_pop(L, 1);
-    } else {
-        lua_insert(L, -2);
-        lua_concat(L, 2);
-    }
-    lua_setfield(L, index, name);
-}
-
-/* The function_call at the top as {id, name, arguments, arguments_json, parse_error} at the
- * end of the reply's calls. */
-static void add_call(lua_State *L, int reply)
-{
-    int item = lua_gettop(L);
-    size_t size;
-    lua_createtable(L, 0, 4);
-    lua_getfield(L, item, "call_id");
-    lua_setfield(L, -2, "id");
-    lua_getfield(L, item, "name");
-    lua_setfield(L, -2, "name");
-    lua_getfield(L, item, "arguments");
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -3, "arguments_json");
-    const char *text = lua_tolstring(L, -1, &size);
-    bool parsed = text && json_push_decoded(L, text, size);
-    lua_setfield(L, item + 1, parsed ? "arguments" : "parse_error");
-    lua_settop(L, item + 1);
-    if (lua_getfield(L, reply, "calls") == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, reply, "calls");
-    }
-    lua_insert(L, -2);
-    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-    lua_pop(L, 1);
-}
-
-static void push_usage(lua_State *L, const run_usage *u)
-{
-    const struct {
-        const char *name;
-        uint64_t n;
-    } members[] = {{"input_tokens", u->input_tokens},
-                   {"cached_tokens", u->cached_tokens},
-                   {"output_tokens", u->output_tokens},
-                   {"reasoning_tokens", u->reasoning_tokens}};
-    lua_createtable(L, 0, 4);
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        lua_pushinteger(L, (lua_Integer)members[i].n);
-        lua_setfield(L, -2, members[i].name);
-    }
-}
-
-/* Pushes {text, finish, usage, reasoning?, calls?}. */
-static void push_reply(lua_State *L, const call_outcome *outcome)
-{
-    lua_createtable(L, 0, 5);
-    int reply = lua_gettop(L);
-    lua_pushliteral(L, "");
-    lua_setfield(L, reply, "text");
-    lua_pushstring(L, outcome->stop_reason);
-    lua_setfield(L, reply, "finish");
-    push_usage(L, &outcome->usage);
-    lua_setfield(L, reply, "usage");
-    if (!json_push_decoded(L, outcome->record->output, strlen(outcome->record->output)))
-        luaL_error(L, "the reply cannot be read: %s", lua_tostring(L, -1));
-    for (lua_Integer i = 1; lua_rawgeti(L, reply + 1, i) == LUA_TTABLE; i++) {
-        lua_getfield(L, -1, "type");
-        const char *type = lua_tostring(L, -1);
-        lua_pop(L, 1);
-        if (type && strcmp(type, "function_call") == 0) {
-            add_call(L, reply);
-        } else {
-            push_item_text(L);
-            append(L, reply, type && strcmp(type, "reasoning") == 0 ? "reasoning" : "text");
-        }
-        lua_settop(L, reply + 1);
-    }
-    lua_settop(L, reply);
-}
-
-static int push_refusal(lua_State *L, const run_refusal *refusal)
-{
-    static const struct {
-        const char *code;
-        bool retryable;
-    } kinds[] = {
-        [RUN_REFUSED_INPUT] = {"invalid_input", false},
-        [RUN_REFUSED_TOO_LONG] = {"too_long", false},
-        [RUN_REFUSED_UNSUPPORTED] = {"unsupported", false},
-        [RUN_REFUSED_BUSY] = {"busy", true},
-        [RUN_REFUSED_NOT_FOUND] = {"not_found", false},
-        [RUN_REFUSED_STOPPING] = {"stopping", false},
-        [RUN_REFUSED_INTERNAL] = {"internal", false},
-    };
-    return env_failure(L, kinds[refusal->reason].code, kinds[refusal->reason].retryable, "%s",
-                       refusal->message);
-}
-
-/* What a turn that gave no reply returns. */
-static int push_failure(lua_State *L, const session *s, const call_outcome *outcome)
-{
-    if (outcome->refused)
-        return push_refusal(L, &outcome->refusal);
-    if (!outcome->record)
-        return env_failure(L, "internal", true, "no memory for the reply");
-    if (strcmp(outcome->record->status, "cancelled") == 0)
-        return env_failure(L, s->timed ? "timeout" : "cancelled", s->timed, "%s",
-                           s->timed ? "the turn took longer than its timeout_ms"
-                                    : "the turn was cancelled");
-    const char *result = outcome->record->result, *message = NULL;
-    if (json_push_decoded(L, result, strlen(result)) &&
-        lua_getfield(L, -1, "error") == LUA_TTABLE && lua_getfield(L, -1, "message") == LUA_TSTRING)
-        message = lua_tostring(L, -1);
-    return env_failure(L, "engine", true, "%s", message ? message : "the engine failed");
-}
-
-static size_t record_bytes(const run_record *r)
-{
-    return sizeof *r + (size_t)r->n_tokens * sizeof *r->tokens + strlen(r->input) +
-           strlen(r->output) + strlen(r->request) + strlen(r->result) + ITEM_BYTES;
-}
-
-/* The continuation of generate. */
-static int generate_done(lua_State *L, int status, lua_KContext context)
-{
-    session *s = check_session(L);
-    const call_outcome *outcome = NULL;
-    (void)status;
-    (void)context;
-    if (!call_ended(s->call, &outcome))
-        return luaL_error(L, "the turn has no end");
-    if (outcome->refused || !outcome->record || !run_record_can_continue(outcome->record)) {
-        int n = push_failure(L, s, outcome);
-        must_be_idle(L, s); /* drops the text that was given to this turn */
-        return n;
-    }
-    claim(L, s, record_bytes(outcome->record));
-    push_reply(L, outcome);
-    run_record_release(s->record);
-    s->record = run_record_retain(outcome->record);
-    s->added = false;
-    while (cJSON_GetArraySize(s->pending))
-        cJSON_DeleteItemFromArray(s->pending, 0);
-    disclaim(L, s, s->waiting);
-    s->waiting = 0;
-    must_be_idle(L, s);
+    const session *s = session_check(L);
+    lua_pushboolean(L, !s->record && cJSON_GetArraySize(s->pending) == 0);
     return 1;
 }
 
-/* ------------------------------------------------------------- generate */
+/* ------------------------------------------------------------- marks */
 
-static bool fill_request(run_request *r, const session *s, const generate_options *o)
+typedef struct mark {
+    run_record *record;          /* the turn before it, a reference; NULL: the beginning */
+    int n;                       /* messages added after that turn                       */
+    char last_id[CLOCK_ID_SIZE]; /* of the last of them; "" none                */
+    size_t claimed;
+} mark;
+
+static int mark_gc(lua_State *L)
 {
-    uint64_t seed = r->sampling.seed;
-    r->model = s->model;
-    r->parent = s->record ? run_record_retain(s->record) : NULL;
-    r->items = cJSON_Duplicate(s->pending, true);
-    r->store = false;
-    r->sampling = o->sampling;
-    r->sampling.seed = o->seeded ? o->seed : seed;
-    r->max_tokens = o->max_tokens;
-    r->tools_off = o->tools_off;
-    r->thinking = o->thinking;
-    if (o->tools && json_parse(o->tools, strlen(o->tools), &r->tools, NULL) != PAWL_OK)
-        return false;
-    if (o->effort && !(r->reasoning_effort = strdup(o->effort)))
-        return false;
-    for (size_t i = 0; i < o->n_stop; i++) {
-        if (!(r->stop[i] = strdup(o->stop[i])))
-            return false;
-        r->n_stop++;
-    }
-    return r->items != NULL;
+    mark *m = lua_touserdata(L, 1);
+    run_record_release(m->record);
+    sandbox_disclaim(L, m->claimed);
+    *m = (mark){.n = 0};
+    return 0;
 }
 
-/* s:generate(text or options) */
-static int session_generate(lua_State *L)
+void session_push_mark(lua_State *L, run_record *record, int n, const char *last_id)
 {
-    session *s = check_session(L);
-    script *run = script_of(L);
-    generate_options options;
-    task_check_can_wait(L, "generate");
-    options_read(L, &options);
-    must_be_idle(L, s);
-    if (options.text) {
-        add_item(L, s, "user", options.text, NULL);
-        s->added = true;
-    }
-    if (cJSON_GetArraySize(s->pending) == 0)
-        return luaL_error(L, "nothing to answer: give generate a text, or s:add a message");
-    run_request *request = run_request_new(sandbox_of(L)->clock);
-    if (!request || !fill_request(request, s, &options)) {
-        run_request_free(request);
-        return luaL_error(L, "no memory for a request, or 'tools' holds a NUL");
-    }
-    s->timed = options.timeout_ms > 0;
-    s->call = call_start(run->hub, run->config->runtime, request);
-    if (!s->call) {
-        must_be_idle(L, s);
-        return env_failure(L, "busy", true, "the runtime takes no more requests now");
-    }
-    return task_wait_call(L, s->call, options.timeout_ms, generate_done);
+    size_t bytes = record ? record_bytes(record) : 0;
+    mark *m = lua_newuserdatauv(L, sizeof *m, 0);
+    *m = (mark){.n = n};
+    luaL_setmetatable(L, MARK);
+    snprintf(m->last_id, sizeof m->last_id, "%s", last_id ? last_id : "");
+    sandbox_claim(L, bytes);
+    m->claimed = bytes;
+    m->record = record ? run_record_retain(record) : NULL;
 }
 
-/* s:fork() */
+static const char *id_of(const cJSON *items, int n)
+{
+    const char *id = json_get_text(cJSON_GetArrayItem(items, n - 1), "id");
+    return n > 0 && id ? id : "";
+}
+
+/* session:mark() */
+static int session_mark(lua_State *L)
+{
+    session *s = session_check(L);
+    session_must_be_idle(L, s);
+    int n = cJSON_GetArraySize(s->pending);
+    session_push_mark(L, s->record, n, id_of(s->pending, n));
+    return 1;
+}
+
+/* The items that followed the mark's turn: those of the next turn's record in the chain from
+ * `at`, or those that wait. NULL: the mark is none of this conversation's. To be deleted. */
+static cJSON *items_after(const session *s, const mark *m)
+{
+    cJSON *items = NULL;
+    if (s->record == m->record)
+        return cJSON_Duplicate(s->pending, true);
+    for (const run_record *at = s->record; at; at = at->parent) {
+        bool next = at->parent == m->record && (m->record || !at->parent_id);
+        if (next && json_parse(at->input, strlen(at->input), &items, NULL) == PAWL_OK)
+            return items;
+    }
+    return NULL;
+}
+
+/* session:rollback(mark) */
+static int session_rollback(lua_State *L)
+{
+    session *s = session_check(L);
+    const mark *m = luaL_checkudata(L, 2, MARK);
+    session_must_be_idle(L, s);
+    cJSON *items = items_after(s, m);
+    if (!items || strcmp(id_of(items, m->n), m->last_id) != 0) {
+        cJSON_Delete(items);
+        return lib_error(L, "this mark is none of this session's, or what it marked is gone");
+    }
+    while (cJSON_GetArraySize(items) > m->n)
+        cJSON_DeleteItemFromArray(items, cJSON_GetArraySize(items) - 1);
+    cJSON_Delete(s->pending);
+    s->pending = items;
+    run_record *before = m->record ? run_record_retain(m->record) : NULL;
+    run_record_release(s->record);
+    s->record = before;
+    session_charge(L, s);
+    return 0;
+}
+
+/* session:fork() */
 static int session_fork(lua_State *L)
 {
-    session *s = check_session(L);
-    must_be_idle(L, s);
+    session *s = session_check(L);
+    session_must_be_idle(L, s);
     session *fork = push_session(L, s->model);
-    claim(L, fork, s->claimed);
-    fork->waiting = s->waiting;
+    sandbox_claim(L, s->claimed);
+    fork->claimed = s->claimed;
     cJSON_Delete(fork->pending);
     fork->pending = cJSON_Duplicate(s->pending, true);
     fork->record = s->record ? run_record_retain(s->record) : NULL;
     if (!fork->pending)
-        return luaL_error(L, "no memory for a session");
+        return lib_error(L, "no memory for a session");
     return 1;
 }
 
-/* ------------------------------------------------------------- pawl.session */
+/* ------------------------------------------------------------- requests, counts */
 
-static run_model *find_model(lua_State *L, const char *name)
+run_request *session_request(lua_State *L, const session *s)
 {
-    run_runtime *runtime = script_of(L)->config->runtime;
-    size_t n = runtime ? run_model_count(runtime) : 0;
-    if (n == 0)
-        luaL_error(L, "no model is served; start with --model PATH");
-    run_model *model = name ? run_model_find(runtime, name) : run_model_at(runtime, 0);
-    if (model)
-        return model;
-    luaL_Buffer names;
-    luaL_buffinit(L, &names);
-    for (size_t i = 0; i < n; i++) {
-        luaL_addstring(&names, i ? ", " : "");
-        luaL_addstring(&names, run_model_at(runtime, i)->name);
-    }
-    luaL_pushresult(&names);
-    luaL_error(L, "no model is named '%s'; there are: %s", name, lua_tostring(L, -1));
+    run_request *r = run_request_new(sandbox_of(L)->clock);
+    if (!r)
+        lib_error(L, "no memory for a request");
+    r->caller = script_of(L)->config.caller;
+    r->model = s->model;
+    r->parent = s->record ? run_record_retain(s->record) : NULL;
+    r->items = cJSON_Duplicate(s->pending, true);
+    r->store = false;
+    if (r->items)
+        return r;
+    run_request_free(r);
+    lib_error(L, "no memory for a request");
     return NULL;
 }
 
-static int new_session(lua_State *L)
+uint64_t session_count_call(lua_State *L)
 {
-    static const char *const known[] = {"model", "system", NULL};
-    const char *name = NULL, *system = NULL;
-    lua_settop(L, 1);
-    if (!lua_isnil(L, 1)) {
-        luaL_checktype(L, 1, LUA_TTABLE);
-        refuse_unknown(L, 1, known, "a session's options");
-        if (lua_getfield(L, 1, "model") != LUA_TNIL)
-            name = options_check_text(L, -1, "model");
-        if (lua_getfield(L, 1, "system") != LUA_TNIL)
-            system = options_check_text(L, -1, "system");
+    script *s = script_of(L);
+    const script_limits *limits = &s->config.limits;
+    if (limits->calls && s->calls >= limits->calls)
+        sandbox_end(L, SCRIPT_CALLS);
+    if (limits->tokens && s->tokens >= limits->tokens)
+        sandbox_end(L, SCRIPT_TOKENS);
+    s->calls++;
+    return limits->tokens ? limits->tokens - s->tokens : UINT64_MAX;
+}
+
+void session_count_tokens(lua_State *L, const run_usage *usage)
+{
+    script *s = script_of(L);
+    s->tokens += usage->input_tokens + usage->output_tokens;
+    if (s->config.limits.tokens && s->tokens > s->config.limits.tokens)
+        sandbox_end(L, SCRIPT_TOKENS);
+}
+
+/* ------------------------------------------------------------- jobs of the worker */
+
+/* Counting a session's tokens, or finding a stored one. */
+typedef struct job {
+    run_runtime *runtime;
+    run_request *request; /* counting                 */
+    uint64_t n_tokens;
+    bool refused;
+    run_refusal refusal;
+    run_caller caller; /* finding                  */
+    char id[CLOCK_ID_SIZE];
+    run_record *record;
+} job;
+
+static void clear_job(void *arg)
+{
+    job *j = arg;
+    run_request_free(j->request);
+    run_record_release(j->record);
+    free(j);
+}
+
+/* Worker thread. */
+static void do_job(void *arg)
+{
+    job *j = arg;
+    if (j->request)
+        j->refused = !run_count(j->runtime, j->request, &j->n_tokens, &j->refusal);
+    else
+        j->record = run_find(j->runtime, &j->caller, j->id, false);
+}
+
+static int job_gc(lua_State *L)
+{
+    work **w = lua_touserdata(L, 1);
+    if (*w)
+        pending_close(&(*w)->base);
+    *w = NULL;
+    return 0;
+}
+
+/* Pushes what keeps a job's work, at stack index 3. */
+static work **push_work(lua_State *L)
+{
+    lua_settop(L, 2);
+    work **w = lua_newuserdatauv(L, sizeof *w, 0);
+    *w = NULL;
+    luaL_setmetatable(L, JOB);
+    return w;
+}
+
+/* Gives a copy of the job, with its request, to the worker, and waits. */
+static int wait_for(lua_State *L, work **w, const job *from, lua_KFunction done)
+{
+    job *j = malloc(sizeof *j);
+    if (j) {
+        *j = *from;
+        *w = work_start(script_of(L)->config.hub, j->runtime, do_job, clear_job, j);
+    } else {
+        run_request_free(from->request);
     }
-    session *s = push_session(L, find_model(L, name));
-    if (system)
-        add_item(L, s, "system", system, NULL);
+    if (!*w)
+        return lib_error(L, "the runtime takes no more work now");
+    return task_wait(L, &(*w)->base, 0, NULL, 0, done);
+}
+
+static int counted(lua_State *L, int status, lua_KContext context)
+{
+    work **w = lua_touserdata(L, 3);
+    const job *j = (*w)->job;
+    (void)status;
+    (void)context;
+    if (j->refused)
+        return reply_push_refusal(L, &j->refusal);
+    lua_pushinteger(L, (lua_Integer)j->n_tokens);
     return 1;
 }
 
-void session_push_constructor(lua_State *L)
+/* session:tokens() */
+static int session_tokens(lua_State *L)
 {
-    static const luaL_Reg methods[] = {
-        {"add", session_add}, {"generate", session_generate}, {"fork", session_fork}, {NULL, NULL}};
-    luaL_newmetatable(L, METATABLE);
-    luaL_newlib(L, methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, session_gc);
+    session *s = session_check(L);
+    task_check_can_wait(L, "tokens");
+    session_must_be_idle(L, s);
+    sandbox_spend(L, 100 + s->claimed / 16);
+    work **w = push_work(L);
+    job j = {.runtime = script_of(L)->config.runtime, .request = session_request(L, s)};
+    j.request->generate = false;
+    return wait_for(L, w, &j, counted);
+}
+
+static int found(lua_State *L, int status, lua_KContext context)
+{
+    work **w = lua_touserdata(L, 3);
+    const job *j = (*w)->job;
+    (void)status;
+    (void)context;
+    if (!j->record || !run_record_can_continue(j->record))
+        return lib_error(L, "no session '%s' is stored that can go on", j->id);
+    if (lua_isnil(L, 2)) {
+        lua_pushstring(L, j->record->model);
+        lua_replace(L, 2);
+    }
+    session *s = push_session(L, text_find_model(L, lua_tostring(L, 2)));
+    s->kept = true;
+    s->record = run_record_retain(j->record);
+    session_charge(L, s);
+    return 1;
+}
+
+/* core.session(id, model) */
+static int core_session(lua_State *L)
+{
+    const script *run = script_of(L);
+    job j = {.runtime = run->config.runtime, .caller = run->config.caller};
+    lua_settop(L, 2);
+    const char *model = lua_isnil(L, 2) ? NULL : options_check_text(L, 2, "model");
+    if (lua_isnil(L, 1)) {
+        push_session(L, text_find_model(L, model))->kept = true;
+        return 1;
+    }
+    const char *id = options_check_text(L, 1, "id");
+    if (strlen(id) >= sizeof j.id)
+        return lib_error(L, "no session of this id is stored");
+    text_find_model(L, model);
+    task_check_can_wait(L, "a stored session");
+    snprintf(j.id, sizeof j.id, "%s", id);
+    return wait_for(L, push_work(L), &j, found);
+}
+
+/* ------------------------------------------------------------- opening */
+
+/* session.id: the one that ctx:session(id) resumes, nil where nothing of it is stored; else
+ * a method (upvalue 1). */
+static int session_index(lua_State *L)
+{
+    const session *s = luaL_checkudata(L, 1, METATABLE);
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    if (strcmp(name, "id") != 0) {
+        lua_settop(L, 2);
+        lua_rawget(L, lua_upvalueindex(1));
+        return 1;
+    }
+    if (s->record && s->record->stored)
+        lua_pushstring(L, s->record->id);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* A metatable with a finalizer that scripts do not see; leaves it on the stack. */
+static void new_metatable(lua_State *L, const char *name, lua_CFunction gc)
+{
+    luaL_newmetatable(L, name);
+    lua_pushcfunction(L, gc);
     lua_setfield(L, -2, "__gc");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
-    lua_pushcfunction(L, new_session);
+}
+
+void session_open(lua_State *L, int core)
+{
+    static const luaL_Reg methods[] = {
+        {"add", session_add},   {"empty", session_empty},       {"tokens", session_tokens},
+        {"mark", session_mark}, {"rollback", session_rollback}, {"fork", session_fork},
+        {"drop", session_drop}, {"generate", generate_binding}, {NULL, NULL}};
+    static const luaL_Reg own[] = {
+        {"session", core_session}, {"score", generate_score}, {NULL, NULL}};
+    lua_pushvalue(L, core);
+    luaL_setfuncs(L, own, 0);
+    luaL_newlib(L, methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, core, "session_methods");
+    new_metatable(L, METATABLE, session_gc);
+    lua_pushvalue(L, -2);
+    lua_pushcclosure(L, session_index, 1);
+    lua_setfield(L, -2, "__index");
+    new_metatable(L, MARK, mark_gc);
+    new_metatable(L, JOB, job_gc);
+    lua_pop(L, 5);
+    generate_open(L);
 }
