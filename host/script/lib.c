@@ -174,8 +174,9 @@ void lib_push_ctx(lua_State *L)
 
 void lib_check_ctx(lua_State *L, const char *name)
 {
+    bool same = lua_gettop(L) >= 1;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &ctx_key);
-    bool same = lua_rawequal(L, 1, -1);
+    same = same && lua_rawequal(L, 1, -1);
     lua_pop(L, 1);
     if (!same)
         luaL_error(L, "call it with a colon: ctx:%s(…)", name);
