@@ -81,6 +81,7 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                       .store = kept,
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
+                      .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
                       .metrics = all};
     return run_open(&run, runtime, error);
 }

@@ -138,7 +138,7 @@ function session:drop() end
 ---@field seed? integer
 ---@field stop? string|string[]      at most 16 texts of at most 256 bytes
 ---@field stream? boolean            what comes is told as events "run.text"
----@field priority? "interactive"|"batch" whom to serve first, where turns wait
+---@field priority? "interactive"|"batch" batch takes what interactive turns leave; without it interactive
 ---@field cache? boolean             false: its state is not kept for a turn that follows
 ---@field timeout_ms? integer        then the turn is cancelled: code "timeout"
 ---@field tools? pawl.ToolDeclaration[]
