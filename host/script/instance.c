@@ -348,6 +348,16 @@ pawl_status instance_answer(run_runtime *runtime, const run_caller *caller, cons
     return status;
 }
 
+pawl_status instance_give_up(run_runtime *runtime, const store_run *row, pawl_error *error)
+{
+    const base_clock *clock = run_clock(runtime);
+    store_run given_up = *row;
+    given_up.state = "cancelled";
+    given_up.result = "{\"code\":\"cancelled\",\"message\":\"it was cancelled while it waited\"}";
+    given_up.updated_ms = clock->wall_ms(clock->context);
+    return write_now(run_store(runtime), &given_up, NULL, NULL, error);
+}
+
 /* ------------------------------------------------------------- running */
 
 const char *instance_id(const instance *i)
