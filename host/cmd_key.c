@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "open_data.h"
 #include "store/control.h"
 #include "store/sqlite_store.h"
 #include "store/wait.h"
@@ -274,11 +274,12 @@ static pawl_status open_store(const char *folder, store **out, pawl_error *error
 static pawl_status act(const options *o, pawl_error *error)
 {
     store *s = NULL;
-    char *folder = open_data_folder(o->data);
+    char *fallback = o->data ? NULL : file_data_folder();
+    const char *folder = o->data ? o->data : fallback;
     if (!folder)
         return pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
     pawl_status status = open_store(folder, &s, error);
-    free(folder);
+    free(fallback);
     if (status)
         return status;
     const base_clock *clock = clock_system();

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd_run_terminal.h"
-#include "open_data.h"
 #include "open_models.h"
 #include "script/schema.h"
 #include "store/sqlite_store.h"
@@ -446,7 +445,7 @@ static pawl_status remove_run(store *kept, const char *id, pawl_error *error)
 
 static pawl_status open_store(const options *o, store **kept, pawl_error *error)
 {
-    char *folder = open_data_folder(o->data);
+    char *folder = o->data ? strdup(o->data) : file_data_folder();
     pawl_status status = folder
                              ? sqlite_store_open(folder, kept, error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");

@@ -9,10 +9,10 @@
  */
 #include "commands.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "net/server.h"
-#include "open_data.h"
 #include "run/ready.h"
 #include "script/runs.h"
 #include "serve_options.h"
@@ -26,11 +26,13 @@
 
 static pawl_status open_store(const config *c, metrics *all, store **out, pawl_error *error)
 {
-    char *folder = open_data_folder(config_text(c, CONFIG_DATA));
+    const char *given = config_text(c, CONFIG_DATA);
+    char *fallback = given ? NULL : file_data_folder();
+    const char *folder = given ? given : fallback;
     pawl_status status = folder
                              ? sqlite_store_open_measured(folder, all, out, error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
-    free(folder);
+    free(fallback);
     return status;
 }
 

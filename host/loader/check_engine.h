@@ -25,14 +25,6 @@ enum check_verdict check_hot_mask(check *c);
 enum check_verdict check_tops(check *c);
 enum check_verdict check_penalties(check *c);
 
-/* check_exact.c */
-enum check_verdict check_pieces(check *c);
-enum check_verdict check_company(check *c);
-enum check_verdict check_order(check *c);
-enum check_verdict check_history(check *c);
-enum check_verdict check_instance(check *c);
-enum check_verdict check_workers(check *c);
-
 /* check_pages.c */
 enum check_verdict check_capacity(check *c);
 enum check_verdict check_reserve(check *c);

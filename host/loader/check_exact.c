@@ -1,5 +1,5 @@
 /*
- * loader/check_exact.c - engine rules about bits: BATCH_INVARIANT, taken at its word.
+ * loader/check_exact.c - group "exact": BATCH_INVARIANT, taken at its word.
  *
  * A timeline is a list of tokens and, for each, a digest of the logits behind it, taken
  * from one pass over all of them. Every rule brings the same tokens into sequences in
@@ -15,8 +15,10 @@
 #include <string.h>
 
 #define MAX_LANES 6
-#define MAX_PIECE 32 /* tokens of a lane in one pass, but where it is alone */
-#define SHORT 80     /* tokens of a timeline, where nothing asks for more   */
+#define MAX_PIECE 32   /* tokens of a lane in one pass, but where it is alone */
+#define SHORT 80       /* tokens of a timeline, where nothing asks for more   */
+#define ROUNDS 60      /* of chance                                           */
+#define REAL_ROUNDS 15 /* with a model of the user's, which takes its time    */
 
 typedef struct timeline {
     uint64_t n;
@@ -41,6 +43,7 @@ typedef struct bits {
     uint64_t random;
     const char *how;  /* for a verdict   */
     bool tokens_only; /* it gives no logits */
+    int rounds;       /* of chance */
 } bits;
 
 static uint64_t digest(const float *row, uint32_t n)
@@ -184,7 +187,7 @@ static enum check_verdict look_for_logits(bits *b)
 /* What every rule begins with: the promise, room, and n timelines. */
 static enum check_verdict begin(check *c, bits *b, timeline *lines, size_t n, uint64_t tokens)
 {
-    *b = (bits){.c = c, .random = 7};
+    *b = (bits){.c = c, .random = 7, .rounds = c->own_model ? REAL_ROUNDS : ROUNDS};
     CHECK_NEED(c, check_invariance(c));
     if (tokens > c->info.context_limit || tokens > 4096)
         return check_say(c, CHECK_SKIP, "%llu tokens do not fit its context",
@@ -224,7 +227,7 @@ static enum check_verdict walk(bits *b, timeline *t, uint64_t piece)
     return verdict;
 }
 
-enum check_verdict check_pieces(check *c)
+static enum check_verdict pieces(check *c)
 {
     static const uint64_t sizes[] = {1, 2, 3, 7, 16, 31, 64, 0};
     bits b;
@@ -240,7 +243,7 @@ enum check_verdict check_pieces(check *c)
 /* Lanes change places, stand still, end and begin anew, each at its own pace. */
 static enum check_verdict crowd(bits *b, timeline *lines, size_t n_lines, lane *lanes)
 {
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < b->rounds; round++) {
         for (size_t i = 0; i < MAX_LANES; i++) {
             size_t k = check_random(&b->random) % MAX_LANES;
             lane other = lanes[k];
@@ -262,7 +265,7 @@ static enum check_verdict crowd(bits *b, timeline *lines, size_t n_lines, lane *
     return CHECK_PASS;
 }
 
-enum check_verdict check_company(check *c)
+static enum check_verdict company(check *c)
 {
     bits b;
     timeline lines[3] = {{0}};
@@ -293,7 +296,7 @@ static enum check_verdict turn(bits *b, timeline *lines, lane *lanes)
     return CHECK_PASS;
 }
 
-enum check_verdict check_order(check *c)
+static enum check_verdict order(check *c)
 {
     bits b;
     timeline lines[4] = {{0}};
@@ -336,8 +339,8 @@ static enum check_verdict go_back(bits *b, lane *l)
 /* Forth and back through a timeline, to its end. */
 static enum check_verdict wander(bits *b, lane *l)
 {
-    for (int step = 0; step < 80 || l->at < l->of->n; step++) {
-        if (step < 80 && check_random(&b->random) % 3 == 0)
+    for (int step = 0; step < b->rounds || l->at < l->of->n; step++) {
+        if (step < b->rounds && check_random(&b->random) % 3 == 0)
             CHECK_NEED(b->c, go_back(b, l));
         l->piece = 1 + check_random(&b->random) % (step % 2 ? 4 : MAX_PIECE);
         l->piece = l->piece < l->of->n - l->at ? l->piece : l->of->n - l->at;
@@ -346,7 +349,7 @@ static enum check_verdict wander(bits *b, lane *l)
     return CHECK_PASS;
 }
 
-enum check_verdict check_history(check *c)
+static enum check_verdict history(check *c)
 {
     bits b;
     timeline line = {0};
@@ -374,7 +377,7 @@ static enum check_verdict open_other(check *c, uint32_t threads, pawl_engine **o
     return check_say(c, CHECK_FAIL, "a second instance does not open: %s", why.message);
 }
 
-enum check_verdict check_workers(check *c)
+static enum check_verdict workers(check *c)
 {
     static const uint32_t threads[] = {1, 3};
     bits b;
@@ -426,7 +429,7 @@ static enum check_verdict move_over(bits *b, timeline *line, uint64_t n, pawl_en
     return verdict;
 }
 
-enum check_verdict check_instance(check *c)
+static enum check_verdict instance(check *c)
 {
     bits b;
     timeline line = {0};
@@ -446,3 +449,14 @@ enum check_verdict check_instance(check *c)
     end(&b, &line, 1);
     return verdict;
 }
+
+static const check_rule rules[] = {
+    {"pieces", "logits are the same, bit for bit, in passes of any size", pieces},
+    {"company", "they are whatever else is in the pass", company},
+    {"order", "they are in any order of the slots", order},
+    {"history", "they are after forks and truncations of a timeline", history},
+    {"workers", "they are on any number of threads", workers},
+    {"instance", "they are where another instance goes on from saved state", instance},
+};
+
+const check_group check_exact_group = {"exact", rules, sizeof rules / sizeof *rules};

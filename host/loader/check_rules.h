@@ -55,6 +55,7 @@ extern const check_group check_growth_group;    /* check_growth.c    */
 extern const check_group check_errors_group;    /* check_errors.c    */
 extern const check_group check_lifecycle_group; /* check_lifecycle.c */
 extern const check_group check_engine_group;    /* check_engine.c    */
+extern const check_group check_exact_group;     /* check_exact.c     */
 extern const check_group check_tokenizer_group; /* check_tokenizer.c */
 extern const check_group check_chat_group;      /* check_chat.c      */
 extern const check_group check_threads_group;   /* check_threads.c   */

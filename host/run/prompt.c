@@ -122,20 +122,35 @@ static uint32_t flags_of(const run_model *model, int32_t token)
     return model->tokenizer_api->token_flags(model->tokenizer, token);
 }
 
-/* Walks over the parent's timeline; true if the rendered text begins with all of it. */
-static bool match_timeline(const run_model *model, const rendered *r, const run_record *parent,
-                           place *at)
+/* How far a timeline and a rendered text are the same. */
+typedef struct common {
+    uint64_t n_tokens; /* all that are the same                                */
+    place end;         /* behind them                                          */
+    uint64_t n_safe;   /* up to the last control token: no merge crosses it    */
+    place safe;        /* behind that                                          */
+} common;
+
+static common match_timeline(const run_model *model, const rendered *r, const run_record *before)
 {
-    uint64_t first =
-        model->vocabulary.add_bos && parent->n_tokens && parent->tokens[0] == model->vocabulary.bos;
-    for (uint64_t i = first; i < parent->n_tokens; i++) {
-        int32_t token = parent->tokens[i];
+    place at = {0, 0};
+    common found = {0};
+    bool has_bos =
+        model->vocabulary.add_bos && before->n_tokens && before->tokens[0] == model->vocabulary.bos;
+    for (found.n_tokens = has_bos; found.n_tokens < before->n_tokens; found.n_tokens++) {
+        int32_t token = before->tokens[found.n_tokens];
         pawl_bytes piece = model->tokenizer_api->piece(model->tokenizer, token);
         bool control = flags_of(model, token) & PAWL_TOKEN_CONTROL;
-        if (piece.size == 0 || !match(r, at, piece, control))
-            return false;
+        if (piece.size == 0 || !match(r, &at, piece, control))
+            break;
+        if (control) {
+            found.n_safe = found.n_tokens + 1;
+            found.safe = at;
+        }
     }
-    return parent->n_tokens > first;
+    found.end = at;
+    if (found.n_tokens == has_bos)
+        found.n_tokens = 0;
+    return found;
 }
 
 /* Encodes what comes after a place. */
@@ -175,25 +190,39 @@ static bool join(run_prompt *prompt, const int32_t *before, uint64_t n, int32_t 
     return true;
 }
 
-/* The parent's tokens and the encoded rest, where that cut is safe: at a control
- * token, so that no merge could have run across it. False: not possible. */
-static bool take_over(const run_model *model, const rendered *r, const run_record *parent,
-                      run_prompt *prompt, run_refusal *refusal)
+/* The first n of a timeline's tokens and the encoded rest. anywhere: the cut is good only
+ * where the rest begins with a control token. False: not possible. */
+static bool take_first(const run_model *model, const rendered *r, const run_record *before,
+                       uint64_t n, place at, bool anywhere, run_prompt *prompt,
+                       run_refusal *refusal)
 {
-    place at = {0, 0};
     int32_t *rest = NULL;
     uint64_t n_rest = 0;
-    if (!parent || !parent->n_tokens || !match_timeline(model, r, parent, &at) ||
-        encode_from(model, r, at, &rest, &n_rest, NULL) != PAWL_OK)
+    if (n == 0 || encode_from(model, r, at, &rest, &n_rest, NULL) != PAWL_OK)
         return false;
-    bool safe = flags_of(model, parent->tokens[parent->n_tokens - 1]) & PAWL_TOKEN_CONTROL ||
-                (n_rest && flags_of(model, rest[0]) & PAWL_TOKEN_CONTROL);
-    if (!safe) {
+    if (anywhere && !(n_rest && flags_of(model, rest[0]) & PAWL_TOKEN_CONTROL)) {
         free(rest);
         return false;
     }
-    prompt->n_taken_over = parent->n_tokens;
-    return join(prompt, parent->tokens, parent->n_tokens, rest, n_rest, refusal);
+    prompt->n_taken_over = n;
+    return join(prompt, before->tokens, n, rest, n_rest, refusal);
+}
+
+/* As much of an earlier timeline as the rendered text begins with, cut at a control token,
+ * so that no merge could have run across it. Of another model's only all of it: a part might
+ * be the same by chance. */
+static bool take_over(const run_model *model, const rendered *r, const run_record *before,
+                      run_prompt *prompt, run_refusal *refusal)
+{
+    if (!before || !before->n_tokens)
+        return false;
+    common same = match_timeline(model, r, before);
+    bool own = !before->model || strcmp(before->model, model->name) == 0;
+    if (!own && same.n_tokens < before->n_tokens)
+        return false;
+    return (same.n_tokens > same.n_safe &&
+            take_first(model, r, before, same.n_tokens, same.end, true, prompt, refusal)) ||
+           take_first(model, r, before, same.n_safe, same.safe, false, prompt, refusal);
 }
 
 static bool encode_all(const run_model *model, const rendered *r, run_prompt *prompt,
@@ -277,6 +306,12 @@ static bool too_long(const run_model *model, const rendered *r, uint64_t limit, 
     return true;
 }
 
+/* Whose timeline the prompt may begin with. */
+static const run_record *earlier(const run_request *request)
+{
+    return request->parent ? request->parent : request->base;
+}
+
 /* The messages of the system before all others, in a new array of references. */
 static cJSON *system_part(const cJSON *messages, size_t *n_bytes)
 {
@@ -358,7 +393,7 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
                   ? render(model, prompt->chat_request, &r, refusal)
                   : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
     if (ok && !too_long(model, &r, limit, prompt))
-        ok = (whole_history && take_over(model, &r, request->parent, prompt, refusal)) ||
+        ok = (whole_history && take_over(model, &r, earlier(request), prompt, refusal)) ||
              encode_all(model, &r, prompt, refusal);
     if (ok) {
         find_stop_tokens(model, &r, prompt);

@@ -3,10 +3,10 @@
  *
  * history ─► chat plugin's render() ─► parts ─► tokenizer ─► tokens
  *
- * What the parent's timeline already holds is taken over token for token where the
- * rendered text begins with exactly its text: the assistant's turn stays the tokens
- * that were generated and is never tokenised anew. A raw prompt has neither history nor
- * dialect: it is encoded as it is. Worker thread.
+ * What the parent's timeline (or that of an edited conversation's base) already holds is
+ * taken over token for token as far as the rendered text is the same, cut at a control
+ * token: the assistant's turn stays the tokens that were generated and is never tokenised
+ * anew. A raw prompt has neither history nor dialect: it is encoded as it is. Worker thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +22,7 @@ typedef struct run_prompt {
     int32_t *tokens;
     uint64_t n_tokens;
     bool estimated;        /* n_tokens is a lower bound: the text was not encoded     */
-    uint64_t n_taken_over; /* of them from the parent's timeline     */
+    uint64_t n_taken_over; /* of them from an earlier timeline       */
     uint64_t n_scored;     /* at the end: the reply to be scored and its end token */
     char *chat_request;    /* JSON that was rendered, for the parser  */
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */

@@ -28,6 +28,7 @@ struct run_runtime {
     run_worker *worker;
     run_model **models; /* n_models of them; fixed after run_open() */
     size_t n_models;
+    run_holds holds; /* of conversations */
     atomic_bool stopping;
 };
 
@@ -102,6 +103,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
             config->store->close(config->store);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
+    run_holds_open(&r->holds);
     r->clock = config->clock;
     r->metrics = config->metrics;
     r->store = config->store;
@@ -130,6 +132,7 @@ void run_close(run_runtime *r)
         r->store->close(r->store); /* the last ENDs come out of here */
     for (size_t i = 0; i < r->n_models; i++)
         run_model_close(r->models[i]);
+    run_holds_close(&r->holds);
     free(r->models);
     free(r);
 }
@@ -162,11 +165,6 @@ const base_clock *run_clock(const run_runtime *r)
     return r->clock;
 }
 
-store *run_store(const run_runtime *r)
-{
-    return r->store;
-}
-
 metrics *run_metrics(const run_runtime *r)
 {
     return r->metrics;
@@ -180,6 +178,16 @@ int run_retry_after(const run_runtime *r)
         longest = wait > longest ? wait : longest;
     }
     return longest;
+}
+
+store *run_store(const run_runtime *r)
+{
+    return r->store;
+}
+
+run_holds *run_runtime_holds(run_runtime *r)
+{
+    return &r->holds;
 }
 
 bool run_keys_exist(const run_runtime *r)
@@ -356,7 +364,8 @@ run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, b
     pawl_error error = {.struct_size = sizeof error};
     if (!r->store)
         return NULL;
-    pawl_status status = r->store->get(r->store, id, with_removed, &row, &error);
+    int how = (with_removed ? STORE_GET_REMOVED : 0) | (caller ? 0 : STORE_GET_TEXTS);
+    pawl_status status = r->store->get(r->store, id, how, &row, &error);
     if (status) {
         if (status != PAWL_E_NOT_FOUND)
             log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);

@@ -11,6 +11,7 @@
 #define RUN_RUNTIME_H
 
 #include "run/event.h"
+#include "run/holds.h"
 #include "run/model.h"
 #include "run/request.h"
 
@@ -65,7 +66,6 @@ const base_clock *run_clock(const run_runtime *runtime);
 /* Seconds after which it is worth asking a server again that had too much to do: from
  * how many turns wait and how long turns have taken lately. [any] */
 int run_retry_after(const run_runtime *runtime);
-store *run_store(const run_runtime *runtime);     /* as configured, or NULL. [any] */
 metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [any] */
 
 /* Prepares a request (history, rendering, tokens, context check) and queues it. The
@@ -94,13 +94,17 @@ void run_demote(run_turn *turn);
 void run_turn_release(run_turn *turn); /* [any], NULL allowed */
 
 /* A stored response, its chain not loaded. NULL: unknown, or another tenant's than the
- * caller's; caller NULL: whosever it is, for ancestors of one's own. with_removed as
- * in store.h. [worker] */
+ * caller's; caller NULL: whosever it is, for ancestors of one's own, and without its
+ * timeline. with_removed: one that others descend from, too. [worker] */
 run_record *run_find(run_runtime *runtime, const run_caller *caller, const char *id,
                      bool with_removed);
 /* Removes a stored response; done is called from the store's thread. [worker] */
 bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
 /* The function_call of this call_id in a record's own items or its ancestors'. [worker] */
 bool run_chain_has_call(run_runtime *runtime, run_record *from, const char *call_id);
+
+/* For this room. */
+store *run_store(const run_runtime *runtime);       /* or NULL. [any] */
+run_holds *run_runtime_holds(run_runtime *runtime); /* [any]          */
 
 #endif /* RUN_RUNTIME_H */

@@ -6,6 +6,7 @@
 #include "run/turn.h"
 
 #include "base/log.h"
+#include "run/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +206,7 @@ static char *result_json(const run_turn *turn, enum run_turn_outcome outcome, co
     }
     if (outcome == TURN_LENGTH)
         cJSON_AddStringToObject(cJSON_AddObjectToObject(result, "incomplete_details"), "reason",
-                                "max_output_tokens");
+                                turn->stopped ? "stopped" : "max_output_tokens");
     else
         cJSON_AddNullToObject(result, "incomplete_details");
     char *text = json_print(result);
@@ -278,9 +279,11 @@ static void measure_end(const run_turn *turn, enum run_turn_outcome outcome)
         observe(turn, MEASURE_PER_TOKEN, times.decode / (int64_t)(usage->output_tokens - 1));
 }
 
-/* The last thing a turn does. */
+/* The last thing a turn does. Whoever hears of it may go on with the conversation. */
 static void send_end(run_turn *turn)
 {
+    if (turn->request->conversation)
+        run_conversation_let_go(turn->request->conversation);
     run_event *event = run_event_new(RUN_END);
     if (event) {
         event->record = turn->record;
@@ -325,9 +328,26 @@ static const char *reason_of(const run_turn *turn, enum run_turn_outcome outcome
                                                                      : reasons[outcome];
 }
 
+/* A turn that can be followed is the conversation's latest one. */
+static void add_conversation(const run_turn *turn, enum run_turn_outcome outcome,
+                             store_response *row)
+{
+    const run_conversation *c = turn->request->conversation;
+    if (!c)
+        return;
+    row->conversation_id = c->id;
+    if (outcome == TURN_STOPPED || outcome == TURN_LENGTH)
+        row->conversation_revision = c->revision;
+}
+
 void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why)
 {
     pawl_error error = {.struct_size = sizeof error};
+    if (outcome == TURN_CANCELLED && turn->request->keep_stopped &&
+        turn->n_tokens > turn->n_prompt) {
+        outcome = TURN_LENGTH;
+        turn->stopped = true;
+    }
     run_stream_finish(turn->stream, outcome == TURN_STOPPED);
     if (outcome != TURN_FAILED && run_stream_failed(turn->stream)) {
         outcome = TURN_FAILED;
@@ -344,6 +364,7 @@ void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why
         return;
     }
     store_response row = run_record_view(turn->record);
+    add_conversation(turn, outcome, &row);
     if (turn->store->put(turn->store, &row, on_stored, turn, &error) != PAWL_OK) {
         log_write(PAWL_LOG_ERROR, "run", "%s could not be stored: %s", turn->request->id,
                   error.message);

@@ -64,6 +64,7 @@ struct run_turn {
     int64_t first;      /* its first token                                    */
     int64_t latest;     /* its latest token                                   */
     bool in_progress;   /* IN_PROGRESS was sent                               */
+    bool stopped;       /* run_cancel() ended it, and what it said is kept    */
     bool computed;      /* a pass has taken tokens of it                      */
     bool retried;       /* the engine had no memory once already              */
     run_record *record; /* between the end and END                            */

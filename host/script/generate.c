@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "script/env.h"
-#include "script/session.h"
+#include "script/dialog.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void watch(script *s, pending *p)
 /* The continuation of generate. */
 static int generated(lua_State *L, int status, lua_KContext context)
 {
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     script *run = script_of(L);
     call *c = s->call;
     (void)status;
@@ -83,10 +83,10 @@ static int generated(lua_State *L, int status, lua_KContext context)
     if (c->streams)
         watch(run, &c->base);
     const call_outcome *outcome = &c->outcome;
-    session_count_tokens(L, &outcome->usage);
+    dialog_count_tokens(L, &outcome->usage);
     if (outcome->refused || !outcome->record || !run_record_can_continue(outcome->record)) {
         int n = reply_push_failure(L, outcome, run->tasks.current->timed_out);
-        session_must_be_idle(L, s);
+        dialog_must_be_idle(L, s);
         return n;
     }
     int n = reply_push(L, outcome);
@@ -94,27 +94,27 @@ static int generated(lua_State *L, int status, lua_KContext context)
     s->record = run_record_retain(outcome->record);
     while (cJSON_GetArraySize(s->pending))
         cJSON_DeleteItemFromArray(s->pending, 0);
-    session_must_be_idle(L, s);
-    session_charge(L, s);
+    dialog_must_be_idle(L, s);
+    dialog_charge(L, s);
     return n;
 }
 
 /* session:generate(options) */
 int generate_binding(lua_State *L)
 {
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     const script *run = script_of(L);
     generate_options options;
     task_check_can_wait(L, "generate");
     options_read(L, &options);
-    session_must_be_idle(L, s);
+    dialog_must_be_idle(L, s);
     if (cJSON_GetArraySize(s->pending) == 0)
         return lib_error(L, "nothing to answer: add a message first");
     sandbox_spend(L, TURN_UNITS + s->claimed / 64);
-    uint64_t left = session_count_call(L);
+    uint64_t left = dialog_count_call(L);
     if (left != UINT64_MAX && (!options.max_tokens || options.max_tokens > left))
         options.max_tokens = left;
-    run_request *request = session_request(L, s);
+    run_request *request = dialog_request(L, s);
     if (!fill_request(request, s, run->config.runtime, &options)) {
         run_request_free(request);
         return lib_error(L, "no memory for a request, or 'tools' holds a NUL");
@@ -144,7 +144,7 @@ static int scored(lua_State *L, int status, lua_KContext context)
     const call_outcome *outcome = &(*c)->outcome;
     (void)status;
     (void)context;
-    session_count_tokens(L, &outcome->usage);
+    dialog_count_tokens(L, &outcome->usage);
     if (outcome->refused || !outcome->record || !run_record_can_continue(outcome->record))
         return reply_push_failure(L, outcome, false);
     lua_pushnumber(L, outcome->score);
@@ -154,20 +154,20 @@ static int scored(lua_State *L, int status, lua_KContext context)
 
 int generate_score(lua_State *L)
 {
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     const script *run = script_of(L);
     const char *reply = options_check_text(L, 2, "a choice");
     if (!*reply || strlen(reply) > MAX_SCORED)
         return lib_error(L, "a choice has 1 to %d bytes", (int)MAX_SCORED);
     task_check_can_wait(L, "select");
-    session_must_be_idle(L, s);
+    dialog_must_be_idle(L, s);
     sandbox_spend(L, TURN_UNITS + s->claimed / 64);
     lua_settop(L, 2);
     call **c = lua_newuserdatauv(L, sizeof *c, 0);
     *c = NULL;
     luaL_setmetatable(L, SCORE);
-    session_count_call(L);
-    run_request *request = session_request(L, s);
+    dialog_count_call(L);
+    run_request *request = dialog_request(L, s);
     request->generate = false;
     request->score = strdup(reply);
     if (!request->score) {

@@ -53,7 +53,7 @@ static void read_limit(lua_State *L, const char *name, script_limits *to)
 {
     const double whole = 9007199254740992.0;
     if (strcmp(name, "wall_s") == 0)
-        to->wall_ms = (int64_t)(limit(L, name, 366.0 * 24 * 3600) * 1000) + 1;
+        to->wall_ms = (int64_t)ceil(limit(L, name, 366.0 * 24 * 3600) * 1000);
     else if (strcmp(name, "mem_mb") == 0)
         to->memory = (size_t)(limit(L, name, 65536) * (1 << 20));
     else if (strcmp(name, "tokens") == 0)
@@ -366,7 +366,7 @@ void lib_open(lua_State *L)
     task_open(L, core);
     step_open(L, core);
     text_open(L, core, ctx);
-    session_open(L, core);
+    dialog_open(L, core);
     load_prelude(L, core, ctx, h);
     lua_newtable(L);
     lua_pushvalue(L, h);

@@ -1,12 +1,12 @@
 /*
- * script/options.c - the table that a script gives to session:generate. See session.h.
+ * script/options.c - the table that a script gives to session:generate. See dialog.h.
  *
  * Misuse raises: a misspelt option that is silently dropped costs its author an hour.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "script/json.h"
-#include "script/session.h"
+#include "script/dialog.h"
 
 #include "base/utf8.h"
 

@@ -7,7 +7,7 @@
  */
 #include "script/env.h"
 #include "script/json.h"
-#include "script/session.h"
+#include "script/dialog.h"
 
 #include <string.h>
 
@@ -90,7 +90,7 @@ static void push_mark(lua_State *L, const run_record *record)
     const char *id = json_get_text(cJSON_GetArrayItem(items, n - 1), "id");
     snprintf(last, sizeof last, "%s", id ? id : "");
     cJSON_Delete(items);
-    session_push_mark(L, record->parent, n, last);
+    dialog_push_mark(L, record->parent, n, last);
 }
 
 int reply_push(lua_State *L, const call_outcome *outcome)

@@ -47,7 +47,7 @@ void context_open(lua_State *L, int core, int ctx); /* context.c */
 void step_open(lua_State *L, int core);             /* step.c                          */
 void text_open(lua_State *L, int core, int ctx);    /* text.c                          */
 void task_open(lua_State *L, int core);             /* task_lib.c                      */
-void session_open(lua_State *L, int core);          /* session.c                       */
+void dialog_open(lua_State *L, int core);           /* session.c                       */
 
 /* Pushes the loaded pipeline's function. (lib.c) */
 void lib_push_run(lua_State *L);

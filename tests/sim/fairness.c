@@ -63,8 +63,8 @@ static void check_keys(sim *s, const bool *waits)
 /* Whether it could be taken: not a choice whose first one has no state yet. */
 static bool is_in_line(const sim_turn *t)
 {
-    return client_waits(t) && !t->cancelled &&
-           (t->id == t->group->first || t[-1].sampled || t[-1].ended);
+    return client_waits(t) &&
+           (t->id == t->group->first || t[-1].sampled || t[-1].ended || t[-1].put != PUT_NONE);
 }
 
 static void check_classes(sim *s, bool batch, uint64_t raised)

@@ -290,6 +290,8 @@ static void version_1_gets_tenants(void **state)
 {
     static const char back[] =
         "DROP TABLE step; DROP TABLE run_event; DROP TABLE run; DROP TABLE source; "
+        "DROP TABLE conversation; DROP INDEX response_by_conversation;"
+        "ALTER TABLE response DROP COLUMN conversation;"
         "ALTER TABLE response DROP COLUMN tenant; DROP TABLE api_key; PRAGMA user_version = 1";
     fixture *f = *state;
     sqlite3 *db;

@@ -1,5 +1,5 @@
 /*
- * script/session.c - a conversation of a script's with a model. See session.h.
+ * script/dialog.c - a conversation of a script's with a model. See dialog.h.
  *
  *   core.session(id, model)   a new one, or the stored one of this id
  *   core.score(session, reply)  see generate.c
@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "script/session.h"
+#include "script/dialog.h"
 
 #include "script/env.h"
 #include "script/work.h"
@@ -21,7 +21,7 @@
 #define MAX_PENDING 10000 /* items that wait for a turn            */
 #define ITEM_BYTES 512    /* what an item takes beside its text    */
 
-session *session_check(lua_State *L)
+session *dialog_check(lua_State *L)
 {
     session *s = luaL_checkudata(L, 1, METATABLE);
     if (!s->model)
@@ -45,7 +45,7 @@ static size_t record_bytes(const run_record *r)
            strlen(r->output) + strlen(r->request) + strlen(r->result) + ITEM_BYTES;
 }
 
-void session_charge(lua_State *L, session *s)
+void dialog_charge(lua_State *L, session *s)
 {
     const cJSON *item;
     size_t bytes = 0;
@@ -95,7 +95,7 @@ static session *push_session(lua_State *L, run_model *model)
     return s;
 }
 
-void session_must_be_idle(lua_State *L, session *s)
+void dialog_must_be_idle(lua_State *L, session *s)
 {
     if (s->call && !pending_ended(&s->call->base))
         lib_error(L, "this session generates already; use session:fork() for a second turn");
@@ -120,8 +120,8 @@ static bool fill_message(cJSON *item, const char *role, const char *text)
     return false;
 }
 
-void session_add_message(lua_State *L, session *s, const char *role, const char *text,
-                         const char *call_id)
+void dialog_add_message(lua_State *L, session *s, const char *role, const char *text,
+                        const char *call_id)
 {
     char id[CLOCK_ID_SIZE];
     size_t bytes = strlen(text) + ITEM_BYTES;
@@ -152,10 +152,10 @@ static int session_add(lua_State *L)
 {
     static const char *const known[] = {"role", "content", "tool_call_id", NULL};
     static const char *const roles[] = {"user", "system", "developer", "assistant", "tool", NULL};
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    session_must_be_idle(L, s);
+    dialog_must_be_idle(L, s);
     options_refuse_unknown(L, 2, known, "a message");
     lua_getfield(L, 2, "role");
     lua_getfield(L, 2, "content");
@@ -173,7 +173,7 @@ static int session_add(lua_State *L)
         return lib_error(L, "only a message of the role tool has a 'tool_call_id'");
     if (call_id && strlen(call_id) > 128)
         return lib_error(L, "'tool_call_id' is one that a reply's tool_calls have");
-    session_add_message(L, s, role, text, call_id);
+    dialog_add_message(L, s, role, text, call_id);
     lua_settop(L, 1);
     return 1;
 }
@@ -181,7 +181,7 @@ static int session_add(lua_State *L)
 /* session:empty() */
 static int session_empty(lua_State *L)
 {
-    const session *s = session_check(L);
+    const session *s = dialog_check(L);
     lua_pushboolean(L, !s->record && cJSON_GetArraySize(s->pending) == 0);
     return 1;
 }
@@ -204,7 +204,7 @@ static int mark_gc(lua_State *L)
     return 0;
 }
 
-void session_push_mark(lua_State *L, run_record *record, int n, const char *last_id)
+void dialog_push_mark(lua_State *L, run_record *record, int n, const char *last_id)
 {
     size_t bytes = record ? record_bytes(record) : 0;
     mark *m = lua_newuserdatauv(L, sizeof *m, 0);
@@ -225,10 +225,10 @@ static const char *id_of(const cJSON *items, int n)
 /* session:mark() */
 static int session_mark(lua_State *L)
 {
-    session *s = session_check(L);
-    session_must_be_idle(L, s);
+    session *s = dialog_check(L);
+    dialog_must_be_idle(L, s);
     int n = cJSON_GetArraySize(s->pending);
-    session_push_mark(L, s->record, n, id_of(s->pending, n));
+    dialog_push_mark(L, s->record, n, id_of(s->pending, n));
     return 1;
 }
 
@@ -250,9 +250,9 @@ static cJSON *items_after(const session *s, const mark *m)
 /* session:rollback(mark) */
 static int session_rollback(lua_State *L)
 {
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     const mark *m = luaL_checkudata(L, 2, MARK);
-    session_must_be_idle(L, s);
+    dialog_must_be_idle(L, s);
     cJSON *items = items_after(s, m);
     if (!items || strcmp(id_of(items, m->n), m->last_id) != 0) {
         cJSON_Delete(items);
@@ -265,15 +265,15 @@ static int session_rollback(lua_State *L)
     run_record *before = m->record ? run_record_retain(m->record) : NULL;
     run_record_release(s->record);
     s->record = before;
-    session_charge(L, s);
+    dialog_charge(L, s);
     return 0;
 }
 
 /* session:fork() */
 static int session_fork(lua_State *L)
 {
-    session *s = session_check(L);
-    session_must_be_idle(L, s);
+    session *s = dialog_check(L);
+    dialog_must_be_idle(L, s);
     session *fork = push_session(L, s->model);
     sandbox_claim(L, s->claimed);
     fork->claimed = s->claimed;
@@ -287,7 +287,7 @@ static int session_fork(lua_State *L)
 
 /* ------------------------------------------------------------- requests, counts */
 
-run_request *session_request(lua_State *L, const session *s)
+run_request *dialog_request(lua_State *L, const session *s)
 {
     run_request *r = run_request_new(sandbox_of(L)->clock);
     if (!r)
@@ -304,7 +304,7 @@ run_request *session_request(lua_State *L, const session *s)
     return NULL;
 }
 
-uint64_t session_count_call(lua_State *L)
+uint64_t dialog_count_call(lua_State *L)
 {
     script *s = script_of(L);
     const script_limits *limits = &s->config.limits;
@@ -316,7 +316,7 @@ uint64_t session_count_call(lua_State *L)
     return limits->tokens ? limits->tokens - s->tokens : UINT64_MAX;
 }
 
-void session_count_tokens(lua_State *L, const run_usage *usage)
+void dialog_count_tokens(lua_State *L, const run_usage *usage)
 {
     script *s = script_of(L);
     s->tokens += usage->input_tokens + usage->output_tokens;
@@ -405,12 +405,12 @@ static int counted(lua_State *L, int status, lua_KContext context)
 /* session:tokens() */
 static int session_tokens(lua_State *L)
 {
-    session *s = session_check(L);
+    session *s = dialog_check(L);
     task_check_can_wait(L, "tokens");
-    session_must_be_idle(L, s);
+    dialog_must_be_idle(L, s);
     sandbox_spend(L, 100 + s->claimed / 16);
     work **w = push_work(L);
-    job j = {.runtime = script_of(L)->config.runtime, .request = session_request(L, s)};
+    job j = {.runtime = script_of(L)->config.runtime, .request = dialog_request(L, s)};
     j.request->generate = false;
     return wait_for(L, w, &j, counted);
 }
@@ -430,7 +430,7 @@ static int found(lua_State *L, int status, lua_KContext context)
     session *s = push_session(L, text_find_model(L, lua_tostring(L, 2)));
     s->kept = true;
     s->record = run_record_retain(j->record);
-    session_charge(L, s);
+    dialog_charge(L, s);
     return 1;
 }
 
@@ -484,7 +484,7 @@ static void new_metatable(lua_State *L, const char *name, lua_CFunction gc)
     lua_setfield(L, -2, "__metatable");
 }
 
-void session_open(lua_State *L, int core)
+void dialog_open(lua_State *L, int core)
 {
     static const luaL_Reg methods[] = {
         {"add", session_add},   {"empty", session_empty},       {"tokens", session_tokens},

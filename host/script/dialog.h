@@ -1,5 +1,5 @@
 /*
- * script/session.h - a conversation of a script's with a model.
+ * script/dialog.h - a conversation of a script's with a model.
  *
  * A session is the record of its latest turn, which keeps the turns before it, and the
  * items that wait for the next one. So a turn costs its new tokens, a fork is one more
@@ -8,8 +8,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef SCRIPT_SESSION_H
-#define SCRIPT_SESSION_H
+#ifndef SCRIPT_DIALOG_H
+#define SCRIPT_DIALOG_H
 
 #include "script/call.h"
 #include "script/state.h"
@@ -47,25 +47,25 @@ typedef struct generate_options {
 void options_read(lua_State *L, generate_options *options);
 
 /* The session at stack index 1, which was not dropped. Raises. */
-session *session_check(lua_State *L);
+session *dialog_check(lua_State *L);
 /* Raises while a turn runs. */
-void session_must_be_idle(lua_State *L, session *s);
+void dialog_must_be_idle(lua_State *L, session *s);
 /* Charges the script for what the session holds now. May raise. */
-void session_charge(lua_State *L, session *s);
+void dialog_charge(lua_State *L, session *s);
 /* Adds a message; call_id: the call that a tool's answers, else NULL. */
-void session_add_message(lua_State *L, session *s, const char *role, const char *text,
-                         const char *call_id);
+void dialog_add_message(lua_State *L, session *s, const char *role, const char *text,
+                        const char *call_id);
 /* Pushes a mark of the place before the items of a turn that follows `record`; n of them
  * had been added, the last one of this id. */
-void session_push_mark(lua_State *L, run_record *record, int n, const char *last_id);
+void dialog_push_mark(lua_State *L, run_record *record, int n, const char *last_id);
 /* A request of the session's next turn, with nothing of its options. Raises. */
-run_request *session_request(lua_State *L, const session *s);
+run_request *dialog_request(lua_State *L, const session *s);
 
 /* Counts a turn that is about to begin; tokens that it may use. Ends the script when its
  * limits are reached. */
-uint64_t session_count_call(lua_State *L);
+uint64_t dialog_count_call(lua_State *L);
 /* Counts what it used. */
-void session_count_tokens(lua_State *L, const run_usage *usage);
+void dialog_count_tokens(lua_State *L, const run_usage *usage);
 
 /* Pushes what a turn gave: a reply, or nil and an error. The number of values. (reply.c) */
 int reply_push(lua_State *L, const call_outcome *outcome);
@@ -77,4 +77,4 @@ int generate_binding(lua_State *L);
 int generate_score(lua_State *L);
 void generate_open(lua_State *L);
 
-#endif /* SCRIPT_SESSION_H */
+#endif /* SCRIPT_DIALOG_H */
