@@ -56,3 +56,13 @@ void readers_give(reader *one)
 {
     pthread_mutex_unlock(&one->lock);
 }
+
+pawl_status readers_do(readers *all, pawl_status (*read)(sqlite3 *db, void *arg, pawl_error *error),
+                       void *arg, pawl_error *error)
+{
+    reader *one = &all->each[atomic_fetch_add(&all->next, 1) % READERS_COUNT];
+    pthread_mutex_lock(&one->lock);
+    pawl_status status = read(one->db, arg, error);
+    pthread_mutex_unlock(&one->lock);
+    return status;
+}

@@ -33,4 +33,8 @@ void readers_close(readers *all);
 reader *readers_take(readers *all);
 void readers_give(reader *one);
 
+/* The same for what another file reads: read(db, arg) on one of the connections. [any] */
+pawl_status readers_do(readers *all, pawl_status (*read)(sqlite3 *db, void *arg, pawl_error *error),
+                       void *arg, pawl_error *error);
+
 #endif /* STORE_READERS_H */

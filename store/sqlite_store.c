@@ -20,6 +20,7 @@
 #include "store/folder.h"
 #include "store/readers.h"
 #include "store/record.h"
+#include "store/runs.h"
 #include "store/writer.h"
 
 typedef struct sqlite_store {
@@ -171,6 +172,86 @@ static pawl_status store_key_list(store *table, store_key **list, size_t *n, paw
     return keys_list(&((sqlite_store *)table)->keys, list, n, error);
 }
 
+/* ------------------------------------------------------------------- runs --- */
+
+static pawl_status store_run_put(store *table, const store_run *run, const char *text,
+                                 store_done done, void *arg, pawl_error *error)
+{
+    runs_write *what = NULL;
+    size_t size = 0;
+    pawl_status status = runs_prepare_put(run, text, &what, &size, error);
+    if (status)
+        return status;
+    return writer_do(((sqlite_store *)table)->writer, runs_put, what, size, done, arg, error);
+}
+
+static pawl_status store_run_add(store *table, const store_addition *more, store_done done,
+                                 void *arg, pawl_error *error)
+{
+    runs_write *what = NULL;
+    size_t size = 0;
+    pawl_status status = runs_prepare_add(more, &what, &size, error);
+    if (status)
+        return status;
+    return writer_do(((sqlite_store *)table)->writer, runs_add, what, size, done, arg, error);
+}
+
+static pawl_status store_run_remove(store *table, const char *id, store_done done, void *arg,
+                                    pawl_error *error)
+{
+    char *what = record_id_ok(id) ? strdup(id) : NULL;
+    if (!what)
+        return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no run of that id");
+    return writer_do(((sqlite_store *)table)->writer, runs_remove, what, strlen(id) + 1, done, arg,
+                     error);
+}
+
+static pawl_status read_runs(store *table, runs_question question, pawl_error *error)
+{
+    return readers_do(&((sqlite_store *)table)->readers, runs_read, &question, error);
+}
+
+static pawl_status store_run_get(store *table, const char *id, store_run **run, pawl_error *error)
+{
+    return read_runs(table, (runs_question){.kind = RUNS_GET, .id = id, .run = run}, error);
+}
+
+static pawl_status store_run_source(store *table, const char *hash, char **text, pawl_error *error)
+{
+    return read_runs(table, (runs_question){.kind = RUNS_SOURCE, .id = hash, .text = text}, error);
+}
+
+static pawl_status store_run_step(store *table, const char *id, const char *key, char **value,
+                                  pawl_error *error)
+{
+    return read_runs(table, (runs_question){.kind = RUNS_STEP, .id = id, .key = key, .text = value},
+                     error);
+}
+
+static pawl_status store_run_list(store *table, const char *state, size_t max, store_run **runs,
+                                  size_t *n, pawl_error *error)
+{
+    return read_runs(
+        table, (runs_question){.kind = RUNS_LIST, .id = state, .max = max, .run = runs, .n = n},
+        error);
+}
+
+static pawl_status store_run_events(store *table, const char *id, uint64_t after, size_t max,
+                                    store_event **events, size_t *n, pawl_error *error)
+{
+    return read_runs(
+        table,
+        (runs_question){
+            .kind = RUNS_EVENTS, .id = id, .after = after, .max = max, .events = events, .n = n},
+        error);
+}
+
+static pawl_status store_run_measure(store *table, const char *id, store_run_size *size,
+                                     pawl_error *error)
+{
+    return read_runs(table, (runs_question){.kind = RUNS_MEASURE, .id = id, .size = size}, error);
+}
+
 /* ---------------------------------------------------------------- opening --- */
 
 static pawl_status open_parts(sqlite_store *s, const char *folder, metrics *all, pawl_error *error)
@@ -221,7 +302,16 @@ pawl_status sqlite_store_open_measured(const char *folder, metrics *all, store *
                        .conversation_put = store_conversation_put,
                        .conversation_get = store_conversation_get,
                        .conversation_list = store_conversation_list,
-                       .conversation_remove = store_conversation_remove};
+                       .conversation_remove = store_conversation_remove,
+                       .run_put = store_run_put,
+                       .run_add = store_run_add,
+                       .run_remove = store_run_remove,
+                       .run_get = store_run_get,
+                       .run_source = store_run_source,
+                       .run_step = store_run_step,
+                       .run_list = store_run_list,
+                       .run_events = store_run_events,
+                       .run_measure = store_run_measure};
     status = keys_open(&s->keys, error);
     if (!status) {
         status = open_parts(s, folder, all, error);

@@ -1,6 +1,6 @@
 /*
  * store/store.h - what outlives the process: responses and the tree they form,
- * conversations, which are names for a place in that tree, and keys.
+ * conversations, which are names for a place in that tree, keys, and runs of pipelines.
  *
  * An interface: a store is a table of functions and its own state, so that the
  * embedded SQLite store (sqlite_store.h) can be joined by a shared one. The same
@@ -128,6 +128,53 @@ enum store_key_mark {
     STORE_KEY_USED     /* the latest time stays                   */
 };
 
+#define STORE_MAX_RUNS 10000        /* that have ended; older ones go        */
+#define STORE_MAX_EVENTS 10000      /* of one run; older ones go             */
+#define STORE_MAX_SOURCE (8u << 20) /* bytes of a script with its modules    */
+#define STORE_MAX_VALUE (16u << 20) /* bytes of a value, params or a result  */
+#define STORE_MAX_STEP_KEY 600      /* bytes                                 */
+#define STORE_MAX_EVENT_DATA (1u << 20)
+#define STORE_MAX_EVENT_TYPE 80
+#define STORE_MAX_AT_ONCE 1000 /* events of one write */
+
+/* One run of a pipeline. JSON members are not looked into. */
+typedef struct store_run {
+    const char *id;       /* "run_…"                                          */
+    const char *pipeline; /* its name, up to 128 bytes                        */
+    const char *path;     /* the file that it was read from, up to 4096; "" none */
+    const char *source;   /* digest of its text: 64 hex digits                */
+    const char *state;    /* running, parked, done, failed, cancelled         */
+    const char *tenant;   /* whose it is, up to 64 bytes                      */
+    const char *params;   /* JSON                                             */
+    const char *result;   /* JSON: what it returned, its error, its question  */
+    int64_t created_ms;   /* wall clock                                       */
+    int64_t updated_ms;
+} store_run;
+
+typedef struct store_event {
+    uint64_t seq;
+    int64_t at_ms;
+    const char *type;
+    const char *data; /* JSON */
+} store_event;
+
+/* What is added to a run in one transaction: the value of a step, events, both. */
+typedef struct store_addition {
+    const char *run;
+    const char *key;   /* of a step, up to STORE_MAX_STEP_KEY bytes; NULL: none */
+    const char *value; /* JSON                                                 */
+    int64_t at_ms;
+    const store_event *events; /* n_events, in ascending order of seq          */
+    size_t n_events;
+} store_addition;
+
+/* What there is of a run. */
+typedef struct store_run_size {
+    uint64_t n_steps;
+    uint64_t step_bytes; /* keys and values                */
+    uint64_t last_seq;   /* of its events; 0: it has none  */
+} store_run_size;
+
 typedef void (*store_done)(void *arg, pawl_status status, const pawl_error *error);
 
 typedef struct store store;
@@ -205,6 +252,39 @@ struct store {
      * as by remove(). PAWL_E_NOT_FOUND through done: there is no such conversation. */
     pawl_status (*conversation_remove)(store *s, const char *id, store_done done, void *arg,
                                        pawl_error *error);
+
+    /* Adds a run, or gives the one of this id a new state, result and updated_ms; the rest
+     * of it never changes. text: of its source, kept once for all runs of it; NULL: it
+     * is there already. Refused at once: members that are missing or too long, states that
+     * do not exist (PAWL_E_ARGUMENT, PAWL_E_LIMIT). Through done: a source that is not
+     * there (PAWL_E_NOT_FOUND), the disk. Of runs that have ended, the STORE_MAX_RUNS
+     * latest are kept. */
+    pawl_status (*run_put)(store *s, const store_run *run, const char *text, store_done done,
+                           void *arg, pawl_error *error);
+
+    /* PAWL_E_NOT_FOUND through done: there is no such run; PAWL_E_ARGUMENT: the step has a
+     * value, or a seq was used. Of the events, the STORE_MAX_EVENTS latest are kept. */
+    pawl_status (*run_add)(store *s, const store_addition *more, store_done done, void *arg,
+                           pawl_error *error);
+
+    /* Removes a run with all that belongs to it. PAWL_E_NOT_FOUND through done. */
+    pawl_status (*run_remove)(store *s, const char *id, store_done done, void *arg,
+                              pawl_error *error);
+
+    /* One allocation each, the caller's to free(). PAWL_E_NOT_FOUND: there is none. */
+    pawl_status (*run_get)(store *s, const char *id, store_run **run, pawl_error *error);
+    pawl_status (*run_source)(store *s, const char *hash, char **text, pawl_error *error);
+    pawl_status (*run_step)(store *s, const char *id, const char *key, char **value,
+                            pawl_error *error);
+
+    /* Runs, the latest first, at most max (up to 1000), without params and result (""); only
+     * those in this state, where it is not NULL. */
+    pawl_status (*run_list)(store *s, const char *state, size_t max, store_run **runs, size_t *n,
+                            pawl_error *error);
+    /* Events whose seq is above after, at most max (up to STORE_MAX_AT_ONCE). */
+    pawl_status (*run_events)(store *s, const char *id, uint64_t after, size_t max,
+                              store_event **events, size_t *n, pawl_error *error);
+    pawl_status (*run_measure)(store *s, const char *id, store_run_size *size, pawl_error *error);
 };
 
 #endif /* STORE_STORE_H */

@@ -40,7 +40,7 @@ static void say(checker *c, const char *where, const char *what)
 static pawl_status open_checker(const char *folder, bool repair, verify_found found, void *arg,
                                 checker *c, pawl_error *error)
 {
-    *c = (checker){.found = found, .arg = arg};
+    *c = (checker){.file = {.lock = -1}, .found = found, .arg = arg}; /* 0 is a descriptor */
     pawl_status status = care_open(folder, repair ? CARE_CHANGE : CARE_READ, &c->file, error);
     if (status)
         return status;

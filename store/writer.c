@@ -46,7 +46,7 @@
 #define EMPTY_PAGES 16384           /* log pages (64 MiB) from which it is emptied   */
 #define IDLE_MS 1000                /* a log that nobody adds to is copied after this */
 
-enum operation_kind { PUT, REMOVE, TALK_PUT, TALK_REMOVE, KEY_ADD, KEY_MARK };
+enum operation_kind { PUT, REMOVE, TALK_PUT, TALK_REMOVE, KEY_ADD, KEY_MARK, APPLY };
 
 /* One write on its way. */
 typedef struct operation {
@@ -57,6 +57,8 @@ typedef struct operation {
     store_key key;              /* of KEY_ADD                       */
     enum store_key_mark mark;   /* of KEY_MARK                      */
     int64_t when_ms;            /* likewise                         */
+    writer_apply apply;         /* of APPLY                         */
+    void *what;                 /* likewise, owned                  */
     size_t size;                /* bytes it counts for              */
     store_done done;            /* may be NULL                      */
     void *arg;                  /* for done                         */
@@ -233,6 +235,8 @@ static pawl_status apply_one(writer *w, operation *op)
         return keys_insert(w->db, &op->key, &op->error);
     case KEY_MARK:
         return keys_update(w->db, op->id, op->mark, op->when_ms, &op->error);
+    case APPLY:
+        return op->apply(w->db, op->what, &op->error);
     }
     return PAWL_E_INTERNAL;
 }
@@ -323,6 +327,7 @@ static void discard(operation *op)
 {
     free(op->put);
     free(op->talk);
+    free(op->what);
     free(op);
 }
 
@@ -547,5 +552,19 @@ pawl_status writer_key_mark(writer *w, const char *id, enum store_key_mark mark,
     strcpy(op->id, id);
     op->mark = mark;
     op->when_ms = when_ms;
+    return enqueue(w, op, error);
+}
+
+pawl_status writer_do(writer *w, writer_apply how, void *what, size_t size, store_done done,
+                      void *arg, pawl_error *error)
+{
+    operation *op = new_operation(APPLY, done, arg);
+    if (!op) {
+        free(what);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory for a write");
+    }
+    op->apply = how;
+    op->what = what;
+    op->size += size;
     return enqueue(w, op, error);
 }

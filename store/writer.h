@@ -9,6 +9,8 @@
 #include "base/metrics.h"
 #include "store/keys.h"
 
+#include <sqlite3.h>
+
 /* Refused with PAWL_E_BUSY beyond either. */
 #define WRITER_MAX_QUEUED 256                /* writes that wait            */
 #define WRITER_MAX_BYTES ((size_t)256 << 20) /* their memory, all together  */
@@ -38,5 +40,11 @@ pawl_status writer_key_add(writer *w, const store_key *key, store_done done, voi
                            pawl_error *error);
 pawl_status writer_key_mark(writer *w, const char *id, enum store_key_mark mark, int64_t when_ms,
                             store_done done, void *arg, pawl_error *error);
+
+/* A write that another file knows how to do: how(db, what) inside the transaction. what
+ * is one allocation of so many bytes, the writer's from now on, in every case. [any] */
+typedef pawl_status (*writer_apply)(sqlite3 *db, const void *what, pawl_error *error);
+pawl_status writer_do(writer *w, writer_apply how, void *what, size_t size, store_done done,
+                      void *arg, pawl_error *error);
 
 #endif /* STORE_WRITER_H */

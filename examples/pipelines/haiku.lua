@@ -4,39 +4,52 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local subjects = {}
-for subject in (pawl.params.subjects or "rain,moss,rust"):gmatch("[^,]+") do
-  subjects[#subjects + 1] = subject
+local h = require "pawl"
+
+local function split(text)
+  local parts = {}
+  for part in text:gmatch("[^,]+") do parts[#parts + 1] = part end
+  return parts
 end
 
--- One beginning for all; a fork costs nothing.
-local poet = pawl.session { system = "You write haiku: three short lines. Only the poem, no words around it." }
+return h.pipeline {
+  name = "haiku",
+  params = { type = "object", additionalProperties = false,
+             properties = { subjects = { type = "string", minLength = 1, maxLength = 1000 } } },
+  limits = { wall_s = 600, tokens = 50000 },
 
-local done = 0
-local poems, err = pawl.map(subjects, function(subject)
-  local reply, failure = poet:fork():generate {
-    text = "A haiku about " .. subject .. ".",
-    max_tokens = 40,
-    temperature = 0.8,
-    seed = 1,
-  }
-  if not reply then return nil, failure end
-  done = done + 1
-  pawl.progress(done, #subjects, subject)
-  pawl.emit { subject = subject, haiku = reply.text, tokens = reply.usage }
-  return reply.text
-end, { parallel = 3 })
-if not poems then return nil, err end
+  run = function(ctx, input)
+    local subjects = split(input.subjects or "rain,moss,rust")
+    local poet = ctx:session() -- one beginning for all; a fork costs nothing
+    poet:add { role = "system", content = "You write haiku: three short lines. Only the poem, no words around it." }
 
-local list = {}
-for i, poem in ipairs(poems) do list[i] = i .. ".\n" .. poem end
-local judge = pawl.session { system = "You judge poems. Answer with one number." }
-local verdict, failure = judge:generate {
-  text = "Which haiku is best?\n\n" .. table.concat(list, "\n\n"),
-  max_tokens = 8,
-  temperature = 0,
+    local done = 0
+    local poems, err = ctx:map(subjects, function(subject)
+      local poem, failure = ctx:step("haiku:" .. subject, function()
+        local s = poet:fork()
+        s:add { role = "user", content = "A haiku about " .. subject .. "." }
+        local reply, failure = s:generate { max_tokens = 40, temperature = 0.8, seed = 1 }
+        if not reply then return nil, failure end
+        ctx:emit("haiku", { subject = subject, text = reply.text, tokens = reply.usage.output_tokens })
+        return reply.text
+      end)
+      if not poem then return nil, failure end
+      done = done + 1
+      ctx:progress(done, #subjects, subject)
+      return poem
+    end, { parallel = 3 })
+    if not poems then return nil, err end
+
+    local list, numbers = {}, {}
+    for i, poem in ipairs(poems) do
+      list[i] = i .. ".\n" .. poem
+      numbers[i] = tostring(i)
+    end
+    local judge = ctx:session()
+    judge:add { role = "system", content = "You judge poems. Answer with one number." }
+    judge:add { role = "user", content = "Which haiku is best?\n\n" .. table.concat(list, "\n\n") }
+    local choice, scores = judge:select { choices = numbers }
+    if not choice then return nil, scores end
+    return { best = subjects[tonumber(choice)], scores = scores }
+  end,
 }
-if not verdict then return nil, failure end
-
-local number = tonumber(verdict.text:match("%d+"))
-return { best = subjects[number] or pawl.json.null, verdict = verdict.text }

@@ -221,6 +221,8 @@ void api_call_cancel(api_call *call)
 {
     if (call->pulled)
         run_log_cancel(call->log);
+    if (call->dialect && call->dialect->cancel)
+        call->dialect->cancel(call->state);
     for (size_t i = 0; i < call->n_turns; i++)
         run_cancel(call->turns[i]);
 }

@@ -24,6 +24,7 @@ typedef struct call_dialect {
     /* The events that were to come next are no longer kept: says so to the client of an
      * API_STREAM. NULL: nothing is said. [loop] */
     void (*on_lost)(void *state, const api_error *error, api_emit emit, void *arg);
+    void (*cancel)(void *state); /* END is wanted soon; NULL: its turns are cancelled. [any] */
 } call_dialect;
 
 struct api_call {

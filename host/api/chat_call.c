@@ -52,7 +52,8 @@ static void on_lost(void *state, const api_error *error, api_emit emit, void *ar
     free(text);
 }
 
-static const call_dialect dialect = {on_event, close_state, on_lost};
+static const call_dialect dialect = {
+    .on_event = on_event, .close = close_state, .on_lost = on_lost};
 
 /* ------------------------------------------------------------------- starting -- */
 

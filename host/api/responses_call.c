@@ -80,7 +80,7 @@ static void close_state(void *state)
     responses_stream_close(state);
 }
 
-static const call_dialect responses_dialect = {on_event, close_state, NULL};
+static const call_dialect responses_dialect = {.on_event = on_event, .close = close_state};
 
 /* Whoever asks for a background response reads its events like anybody who comes later. */
 static api_call *start_background(run_runtime *runtime, run_request *request, const char *lane,

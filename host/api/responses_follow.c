@@ -92,7 +92,8 @@ static void on_lost(void *state, const api_error *error, api_emit emit, void *ar
     responses_stream_lost(state, error, emit, arg);
 }
 
-static const call_dialect stream_dialect = {on_event, close_stream, on_lost};
+static const call_dialect stream_dialect = {
+    .on_event = on_event, .close = close_stream, .on_lost = on_lost};
 
 api_call *follow_stream(run_runtime *runtime, run_log *log, enum api_call_kind kind,
                         const char *lane, uint64_t first, api_error *error)
@@ -164,7 +165,7 @@ static void on_accepted(api_call *call, void *state, run_event *event, api_emit 
     }
 }
 
-static const call_dialect accepted_dialect = {on_accepted, close_stream, NULL};
+static const call_dialect accepted_dialect = {.on_event = on_accepted, .close = close_stream};
 
 api_call *follow_accepted(run_runtime *runtime, run_log *log, api_error *error)
 {
@@ -194,7 +195,7 @@ static void close_nothing(void *state)
     (void)state;
 }
 
-static const call_dialect ended_dialect = {on_ended, close_nothing, NULL};
+static const call_dialect ended_dialect = {.on_event = on_ended, .close = close_nothing};
 
 api_call *follow_end(run_runtime *runtime, run_log *log, api_error *error)
 {

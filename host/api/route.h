@@ -39,7 +39,14 @@ enum route_name {
     ROUTE_HEALTH,
     ROUTE_READY,
     ROUTE_METRICS,
-    ROUTE_VERSION
+    ROUTE_VERSION,
+    ROUTE_PIPELINES,
+    ROUTE_PIPELINE_START,
+    ROUTE_RUNS,
+    ROUTE_RUN,
+    ROUTE_RUN_EVENTS,
+    ROUTE_RUN_CANCEL,
+    ROUTE_RUN_ANSWER
 };
 
 /* What a path names. */

@@ -142,6 +142,7 @@ static void begin(run_step *step, run_turn *turn, live *entry, prefix_load *load
     uint64_t cached = entry->n_tokens;
     run_waiting_remove(step->waiting, turn);
     turn->standing.returned = false;
+    turn->score = 0;
     if (turn->standing.paid < cached)
         turn->standing.paid = cached < turn->n_prompt ? cached : turn->n_prompt;
     run_step_add(step, turn, entry, load);

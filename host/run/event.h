@@ -71,6 +71,8 @@ typedef struct run_event {
     const char *stop_reason; /* "stop", "length", "tool_calls", "cancelled", "error" */
     run_usage usage;
     run_times times;
+    double score;      /* of a request with `score`: the sum of the log-probabilities ... */
+    uint64_t n_scored; /* ... of so many tokens: its text's and the one that ends a reply */
 } run_event;
 
 run_event *run_event_new(enum run_event_type type); /* NULL without memory */

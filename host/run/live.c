@@ -122,7 +122,7 @@ static live *find_best(const live_set *set, const run_turn *turn, uint64_t *shar
         live *entry = set->entries[i];
         if (entry->loading || !is_owner(entry, turn->request))
             continue;
-        uint64_t n = common(entry, turn->tokens, turn->n_tokens ? turn->n_tokens - 1 : 0);
+        uint64_t n = common(entry, turn->tokens, run_turn_reusable(turn));
         bool reachable = entry->n_tokens - n <= set->model->info.rewind_tokens;
         if (reachable && (n > *shared || (n == *shared && best && is_better(entry, best, n)))) {
             best = entry;
@@ -233,7 +233,7 @@ static void give_to(const live_set *set, live *entry, const run_request *request
     const char *tenant = request->caller.tenant, *salt = request->cache_salt;
     snprintf(entry->tenant, sizeof entry->tenant, "%s", tenant);
     snprintf(entry->salt, sizeof entry->salt, "%s", salt);
-    if (set->prefix && !request->probe && !entry->track.chain.chunk)
+    if (set->prefix && !request->probe && !request->forget && !entry->track.chain.chunk)
         prefix_track_begin(set->prefix, &entry->track, tenant, salt, NULL);
 }
 

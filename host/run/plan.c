@@ -5,6 +5,16 @@
  */
 #include "run/plan.h"
 
+/* Room for the log-probabilities of the next n tokens, where one of them is scored. */
+static float *room_for_scores(run_step *step, const run_active *a, uint64_t n)
+{
+    if (!a->turn->prompt.n_scored || a->entry->n_tokens + n <= run_scored_from(a->turn))
+        return NULL;
+    float *room = step->logprobs + step->n_logprobs;
+    step->n_logprobs += (size_t)n;
+    return room;
+}
+
 /* The i-th active turn is in the pass with its next n tokens. */
 static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
 {
@@ -22,6 +32,7 @@ static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
         .out_logprobs = step->out_logprobs + n_slots,
         .n_top = request->logprobs ? request->top_logprobs : 0,
         .top = step->top + n_slots * RUN_MAX_TOP_LOGPROBS,
+        .input_logprobs = room_for_scores(step, a, n),
     };
 }
 
@@ -89,6 +100,7 @@ size_t run_plan(run_step *step)
     size_t n_slots = 0;
     bool streaming = false;
     run_active *a;
+    step->n_logprobs = 0;
     for (size_t i = 0; i < step->n_active; i++) {
         step->active[i].in = false;
         if (step->active[i].load || !run_is_decoding(&step->active[i]))
@@ -102,6 +114,8 @@ size_t run_plan(run_step *step)
         uint64_t cut = next_save_point(a->turn, begin) - begin;
         n = n < cut ? n : cut;
         n = n < budget ? n : budget;
+        if (a->turn->prompt.n_scored && n > 1 && begin + n == run_scored_from(a->turn))
+            n--; /* the first scored token needs the one before it in its pass */
         add_slot(step, n_slots++, (size_t)(a - step->active), n);
         budget -= n;
     }

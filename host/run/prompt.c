@@ -252,6 +252,45 @@ static void find_stop_tokens(const run_model *model, const rendered *r, run_prom
         prompt, model->tokenizer_api->token(model->tokenizer, json_text(stop->valuestring)));
 }
 
+/* The control token that ends a reply: the dialect's, else the vocabulary's; -1: none. */
+static int32_t end_token(const run_model *model, const rendered *r)
+{
+    const char *stop = cJSON_GetStringValue(cJSON_GetArrayItem(json_get(r->json, "stop"), 0));
+    int32_t token = stop ? model->tokenizer_api->token(model->tokenizer, json_text(stop)) : -1;
+    if (token < 0)
+        token = model->vocabulary.eot;
+    return token >= 0 ? token : model->vocabulary.eos;
+}
+
+/* Puts the reply that is to be scored behind the prompt, with the token that would end it:
+ * without it "1" would always be as likely as "10" and more. */
+static bool add_scored(const run_model *model, const rendered *r, const char *reply,
+                       run_prompt *prompt, run_refusal *refusal)
+{
+    pawl_segment segment = {json_text(reply), PAWL_SEGMENT_LITERAL};
+    pawl_error error = {.struct_size = sizeof error};
+    int32_t *tokens = NULL, end = end_token(model, r);
+    uint64_t n_tokens = 0;
+    if (run_encode(model->tokenizer_api, model->tokenizer, &segment, 1, &tokens, &n_tokens,
+                   &error) != PAWL_OK)
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
+    int32_t *all =
+        realloc(prompt->tokens, (size_t)(prompt->n_tokens + n_tokens + 1) * sizeof *prompt->tokens);
+    if (!all) {
+        free(tokens);
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
+    }
+    if (n_tokens)
+        memcpy(all + prompt->n_tokens, tokens, (size_t)n_tokens * sizeof *tokens);
+    prompt->n_scored = n_tokens;
+    if (end >= 0)
+        all[prompt->n_tokens + prompt->n_scored++] = end;
+    prompt->tokens = all;
+    prompt->n_tokens += prompt->n_scored;
+    free(tokens);
+    return true;
+}
+
 /* True where so much text cannot fit, however it is tokenised: then it is not encoded,
  * and n_tokens is what it has at least. Normalisation may make text shorter, by less
  * than 4 times. */
@@ -348,7 +387,8 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
     const run_model *model = request->model;
     rendered r = {0};
     run_prompt_clear(prompt);
-    prompt->chat_request = chat_request_json(request, messages, request->generate);
+    prompt->chat_request =
+        chat_request_json(request, messages, request->generate || request->score);
     bool ok = prompt->chat_request
                   ? render(model, prompt->chat_request, &r, refusal)
                   : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
@@ -358,6 +398,8 @@ static bool build_once(const run_request *request, cJSON *messages, bool whole_h
     if (ok) {
         find_stop_tokens(model, &r, prompt);
         cut_system_part(request, messages, &r, prompt);
+        if (request->score && !prompt->estimated)
+            ok = add_scored(model, &r, request->score, prompt, refusal);
     }
     rendered_clear(&r);
     return ok;

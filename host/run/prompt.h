@@ -23,6 +23,7 @@ typedef struct run_prompt {
     uint64_t n_tokens;
     bool estimated;        /* n_tokens is a lower bound: the text was not encoded     */
     uint64_t n_taken_over; /* of them from an earlier timeline       */
+    uint64_t n_scored;     /* at the end: the reply to be scored and its end token */
     char *chat_request;    /* JSON that was rendered, for the parser  */
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
     size_t n_stop_tokens;

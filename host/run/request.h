@@ -64,6 +64,9 @@ typedef struct run_request {
     char key_hash[STORE_KEY_HASH_SIZE]; /* of what was asked for with it        */
     bool generate;                      /* false: prefill and cache, sample nothing      */
     bool probe;                         /* our own (ready.h): not measured, leaves no sequence */
+    bool forget;                        /* its sequence is not kept for turns that follow */
+    char *score;              /* a reply whose log-probability is wanted instead of a new one
+                               * (generate is false); END has it. NULL: none     */
     bool keep_stopped;        /* a turn that run_cancel() ends while it speaks is incomplete, as
                                * at a limit, and can be gone on from; it is not "cancelled" */
     bool truncate;            /* drop the oldest turns instead of refusing     */

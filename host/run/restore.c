@@ -27,7 +27,7 @@ prefix_hit run_restore_look(run_step *step, run_turn *turn, uint64_t shared, pre
     if (prefix_chain_begin(chain, &p->fingerprint, p->chunk, request->caller.tenant,
                            request->cache_salt, NULL))
         return none;
-    prefix_hit hit = prefix_find(p, chain, turn->tokens, turn->n_tokens);
+    prefix_hit hit = prefix_find(p, chain, turn->tokens, run_turn_reusable(turn) + 1);
     bool pays = hit.n_tokens >= shared + MIN_GAIN &&
                 prefix_pace_pays(&p->pace, hit.n_tokens, hit.n_tokens - shared);
     return pays ? hit : none;

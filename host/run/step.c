@@ -24,7 +24,9 @@ pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequ
     step->out_tokens = calloc(n, sizeof *step->out_tokens);
     step->out_logprobs = calloc(n, sizeof *step->out_logprobs);
     step->top = calloc(n * RUN_MAX_TOP_LOGPROBS, sizeof *step->top);
-    if (step->active && step->slots && step->out_tokens && step->out_logprobs && step->top)
+    step->logprobs = calloc(n + RUN_STEP_TOKENS, sizeof *step->logprobs);
+    if (step->logprobs && step->active && step->slots && step->out_tokens && step->out_logprobs &&
+        step->top)
         return PAWL_OK;
     run_step_close(step);
     return pawl_fail(error, PAWL_E_MEMORY, "no memory for the slots of a step");
@@ -37,6 +39,7 @@ void run_step_close(run_step *step)
     free(step->out_tokens);
     free(step->out_logprobs);
     free(step->top);
+    free(step->logprobs);
     *step = (run_step){0};
 }
 
@@ -110,7 +113,7 @@ void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const
     run_active ended = run_step_take_out(step, i);
     run_step_wake(step, ended.turn);
     run_fair_leave(&step->waiting->fair, ended.turn);
-    if (outcome == TURN_FAILED || ended.turn->request->probe)
+    if (outcome == TURN_FAILED || ended.turn->request->probe || ended.turn->request->forget)
         live_drop(step->sequences, ended.entry);
     else
         live_keep(step->sequences, ended.entry);
@@ -160,6 +163,14 @@ static void charge(const run_active *a, uint32_t n_out)
     run_fair_charge(a->turn, more + (uint64_t)n_out * RUN_GENERATED_COST);
 }
 
+/* Log-probabilities of what was given from token `begin` on. */
+static void add_scores(run_turn *turn, const pawl_slot *slot, uint64_t begin)
+{
+    for (uint64_t i = 0; slot->input_logprobs && i < slot->n_tokens; i++)
+        if (begin + i >= run_scored_from(turn))
+            turn->score += (double)slot->input_logprobs[i];
+}
+
 /* What one slot brought. Ends its turn where that is due. */
 static void take_result(run_step *step, const pawl_slot *slot, size_t i)
 {
@@ -171,6 +182,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         return;
     }
     run_turn_computed(turn, a->entry->n_tokens);
+    add_scores(turn, slot, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;

@@ -36,6 +36,8 @@ typedef struct run_step {
     int32_t *out_tokens;  /* one for each slot                                   */
     float *out_logprobs;  /* one for each slot                                   */
     struct pawl_top *top; /* RUN_MAX_TOP_LOGPROBS for each slot                  */
+    float *logprobs;      /* of given tokens, where they are to be scored        */
+    size_t n_logprobs;    /* of them in use by this pass                         */
 } run_step;
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
@@ -65,6 +67,12 @@ void run_step_run(run_step *step);
 static inline uint64_t run_missing(const run_active *a)
 {
     return a->turn->n_tokens - a->entry->n_tokens;
+}
+
+/* Where the tokens begin that are to be scored. */
+static inline uint64_t run_scored_from(const run_turn *turn)
+{
+    return turn->n_prompt - turn->prompt.n_scored;
 }
 
 /* Whether it only waits for its next token; else a prompt, or what was generated before a

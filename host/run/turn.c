@@ -291,6 +291,8 @@ static void send_end(run_turn *turn)
         event->stop_reason = turn->stop_reason;
         event->usage = turn->usage;
         event->times = times_of(turn);
+        event->score = turn->score;
+        event->n_scored = turn->prompt.n_scored;
         send(turn, event);
     } else {
         log_write(PAWL_LOG_ERROR, "run", "%s: no memory for its last event", turn->request->id);

@@ -56,6 +56,7 @@ struct run_turn {
     pawl_sampling sampling; /* the request's, with this turn's seed              */
     run_turn *next;         /* the next choice of its request, until it is queued too:
                              * it waits for this one's prompt, which it shares       */
+    double score;           /* of the last prompt.n_scored tokens, as far as they have state */
     run_stream *stream;
     run_usage usage;
     int64_t arrived;    /* monotonic ns, like the three below; 0: not yet     */
@@ -81,6 +82,14 @@ void run_turn_created(run_turn *turn);
 void run_turn_in_progress(run_turn *turn);
 /* A pass has taken tokens of it for the first time; so many of its prompt had state already. */
 void run_turn_computed(run_turn *turn, uint64_t cached);
+
+/* How many tokens of the timeline may come from state that is there: what is scored is
+ * computed in one go, and the token before it with it. */
+static inline uint64_t run_turn_reusable(const run_turn *turn)
+{
+    uint64_t known = turn->n_tokens - turn->prompt.n_scored;
+    return known ? known - 1 : 0;
+}
 
 /* One sampled token. True: the turn goes on; false: *outcome says how it ended. */
 bool run_turn_token(run_turn *turn, int32_t token, float logprob, const struct pawl_top *top,

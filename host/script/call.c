@@ -5,117 +5,58 @@
  */
 #include "script/call.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-struct call_hub {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    unsigned references;
-    bool news; /* a call has ended that nobody has been told of */
-};
+#define MAX_STREAMED (16u << 20) /* bytes that wait; a reply is bounded by the context */
 
-struct call {
-    call_hub *hub;
-    run_runtime *runtime;
-    /* Under the hub's lock: */
-    unsigned references;  /* the script, the job until it is done, the turn until END */
-    run_request *request; /* until the job gives it to run_start()                    */
-    run_turn *turn;       /* NULL: not started yet, or refused                        */
-    bool cancelled;
-    bool ended;
-    call_outcome outcome;
-};
-
-call_hub *call_hub_open(void)
+static void cancel(pending *p)
 {
-    call_hub *hub = calloc(1, sizeof *hub);
-    pthread_condattr_t attributes;
-    if (!hub)
-        return NULL;
-    pthread_mutex_init(&hub->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&hub->ended, &attributes);
-    pthread_condattr_destroy(&attributes);
-    hub->references = 1;
-    return hub;
+    call *c = (call *)p;
+    if (c->turn)
+        run_cancel(c->turn);
 }
 
-/* Under the lock, which it gives up. */
-static void unlock_hub(call_hub *hub, bool release)
+static void destroy(pending *p)
 {
-    bool last = release && --hub->references == 0;
-    pthread_mutex_unlock(&hub->lock);
-    if (!last)
-        return;
-    pthread_cond_destroy(&hub->ended);
-    pthread_mutex_destroy(&hub->lock);
-    free(hub);
-}
-
-void call_hub_release(call_hub *hub)
-{
-    if (!hub)
-        return;
-    pthread_mutex_lock(&hub->lock);
-    unlock_hub(hub, true);
-}
-
-void call_hub_wait(call_hub *hub, int64_t timeout_ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&hub->lock);
-    while (!hub->news && pthread_cond_timedwait(&hub->ended, &hub->lock, &until) != ETIMEDOUT)
-        ;
-    hub->news = false;
-    pthread_mutex_unlock(&hub->lock);
-}
-
-/* Under the hub's lock, which it gives up. */
-static void unlock_and_release(call *c)
-{
-    call_hub *hub = c->hub;
-    bool last = --c->references == 0;
-    unlock_hub(hub, last);
-    if (!last)
-        return;
+    call *c = (call *)p;
     run_turn_release(c->turn);
     run_request_free(c->request);
     run_record_release(c->outcome.record);
+    buf_clear(&c->text);
+    buf_clear(&c->reasoning);
     free(c);
 }
 
-static void end(call *c)
+static void keep_delta(call *c, const run_event *event)
 {
-    c->ended = true;
-    c->hub->news = true;
-    pthread_cond_signal(&c->hub->ended);
+    if (!c->streams || !event->text || event->kind == RUN_ITEM_CALL)
+        return;
+    pending_lock(&c->base);
+    buf_add_text(event->kind == RUN_ITEM_REASONING ? &c->reasoning : &c->text, event->text);
+    pending_unlock(&c->base);
+    pending_hub_poke(c->base.hub);
 }
 
 /* Worker, engine or store thread. */
 static void on_event(void *arg, run_event *event)
 {
     call *c = arg;
-    if (event->type == RUN_END) {
-        pthread_mutex_lock(&c->hub->lock);
+    bool end = event->type == RUN_END;
+    if (event->type == RUN_DELTA)
+        keep_delta(c, event);
+    if (end) {
         c->outcome.record = event->record;
         c->outcome.stop_reason = event->stop_reason;
         c->outcome.usage = event->usage;
+        c->outcome.score = event->score;
+        c->outcome.n_scored = event->n_scored;
         event->record = NULL;
-        end(c);
-        unlock_and_release(c);
     }
     run_event_free(event);
+    if (!end)
+        return;
+    pending_end(&c->base);
+    pending_release(&c->base);
 }
 
 /* Worker thread. */
@@ -125,74 +66,58 @@ static void start(void *arg)
     run_turn *turn = NULL;
     run_refusal refusal = {0};
     bool accepted = false;
-    pthread_mutex_lock(&c->hub->lock);
-    run_request *request = c->cancelled ? NULL : c->request;
+    pending_lock(&c->base);
+    run_request *request = c->base.cancelled ? NULL : c->request;
     if (request)
         c->request = NULL;
-    c->references++; /* the turn's */
-    pthread_mutex_unlock(&c->hub->lock);
+    c->base.references++; /* the turn's */
+    pending_unlock(&c->base);
     if (request)
         accepted = run_start(c->runtime, request, (run_listener){on_event, c}, &turn, &refusal);
-    pthread_mutex_lock(&c->hub->lock);
+    pending_lock(&c->base);
     c->turn = turn;
-    if (accepted && c->cancelled)
+    if (accepted && c->base.cancelled)
         run_cancel(turn);
+    pending_unlock(&c->base);
     if (!accepted) {
-        c->references--;
         c->outcome.refused = true;
         c->outcome.refusal = refusal;
-        end(c);
+        pending_end(&c->base);
+        pending_release(&c->base);
     }
-    unlock_and_release(c);
+    pending_release(&c->base);
 }
 
-call *call_start(call_hub *hub, run_runtime *runtime, run_request *request)
+call *call_start(pending_hub *hub, run_runtime *runtime, run_request *request, uint64_t number,
+                 bool streams)
 {
+    static const pending_kind kind = {.cancel = cancel, .destroy = destroy};
     call *c = calloc(1, sizeof *c);
     if (!c) {
         run_request_free(request);
         return NULL;
     }
-    *c = (call){.hub = hub, .runtime = runtime, .references = 2, .request = request};
-    pthread_mutex_lock(&hub->lock);
-    hub->references++;
-    pthread_mutex_unlock(&hub->lock);
+    c->runtime = runtime;
+    c->request = request;
+    c->number = number;
+    c->streams = streams;
+    buf_init(&c->text, MAX_STREAMED);
+    buf_init(&c->reasoning, MAX_STREAMED);
+    pending_init(&c->base, hub, &kind);
     if (run_defer(runtime, start, c))
         return c;
-    call_close(c);
-    call_close(c);
+    pending_release(&c->base);
+    pending_release(&c->base);
     return NULL;
 }
 
-bool call_ended(call *c, const call_outcome **outcome)
+char *call_take_text(call *c, bool reasoning)
 {
-    pthread_mutex_lock(&c->hub->lock);
-    bool ended = c->ended;
-    pthread_mutex_unlock(&c->hub->lock);
-    if (ended)
-        *outcome = &c->outcome;
-    return ended;
-}
-
-static void cancel_locked(call *c)
-{
-    c->cancelled = true;
-    if (c->turn && !c->ended)
-        run_cancel(c->turn);
-}
-
-void call_cancel(call *c)
-{
-    pthread_mutex_lock(&c->hub->lock);
-    cancel_locked(c);
-    pthread_mutex_unlock(&c->hub->lock);
-}
-
-void call_close(call *c)
-{
-    if (!c)
-        return;
-    pthread_mutex_lock(&c->hub->lock);
-    cancel_locked(c);
-    unlock_and_release(c);
+    buf *from = reasoning ? &c->reasoning : &c->text;
+    char *text = NULL;
+    pending_lock(&c->base);
+    if (from->size)
+        text = buf_take(from);
+    pending_unlock(&c->base);
+    return text;
 }

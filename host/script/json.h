@@ -10,8 +10,12 @@
 
 #define SCRIPT_JSON_DEPTH 64
 
-/* Pushes the library json: encode, decode, array, null. Its metatables are made here. */
-void json_push_library(lua_State *L);
+/* Makes the metatables of arrays and of null. */
+void json_open(lua_State *L);
+/* Pushes the value that stands for null. */
+void json_push_null(lua_State *L);
+/* h.array(list): marks a table as an array, so that an empty one is []. A C function. */
+int json_mark(lua_State *L);
 
 /* Pushes the JSON text of the value at index. Raises where it has none. */
 void json_push_encoded(lua_State *L, int index);

@@ -1,5 +1,5 @@
 /*
- * script/json_encode.c - values of a script as JSON text, and the library json. See json.h.
+ * script/json_encode.c - values of a script as JSON text. See json.h.
  *
  * A table is an array when it is marked as one or has elements and nothing else, and an
  * object when all its keys are strings; {} without a mark is an object. Members are
@@ -264,7 +264,7 @@ void json_push_encoded(lua_State *L, int index)
     lua_replace(L, w.slot);
 }
 
-/* ------------------------------------------------------------- the library */
+/* ------------------------------------------------------------- marks */
 
 void json_push_null(lua_State *L)
 {
@@ -277,25 +277,7 @@ void json_mark_array(lua_State *L)
     lua_setmetatable(L, -2);
 }
 
-static int encode(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    lua_settop(L, 1);
-    json_push_encoded(L, 1);
-    return 1;
-}
-
-/* value, or nil and {code = "json", message = …}: a model's text is no misuse. */
-static int decode(lua_State *L)
-{
-    size_t size;
-    const char *text = luaL_checklstring(L, 1, &size);
-    if (json_push_decoded(L, text, size))
-        return 1;
-    return env_failure(L, "json", false, "%s", lua_tostring(L, -1));
-}
-
-static int mark(lua_State *L)
+int json_mark(lua_State *L)
 {
     if (lua_isnone(L, 1))
         lua_newtable(L);
@@ -319,19 +301,16 @@ static void lock_metatable(lua_State *L)
     lua_setfield(L, -2, "__metatable");
 }
 
-void json_push_library(lua_State *L)
+void json_open(lua_State *L)
 {
-    static const luaL_Reg own[] = {
-        {"encode", encode}, {"decode", decode}, {"array", mark}, {NULL, NULL}};
     lua_newtable(L);
     lock_metatable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
-    luaL_newlib(L, own);
     json_push_null(L);
     lua_newtable(L); /* of all light userdata, of which a script has this one */
     lock_metatable(L);
     lua_pushcfunction(L, null_text);
     lua_setfield(L, -2, "__tostring");
     lua_setmetatable(L, -2);
-    lua_setfield(L, -2, "null");
+    lua_pop(L, 1);
 }

@@ -15,7 +15,5 @@
 
 /* Gives the table at the top the mark of an array. */
 void json_mark_array(lua_State *L);
-/* Pushes the value that stands for null. */
-void json_push_null(lua_State *L);
 
 #endif /* SCRIPT_JSON_RULES_H */

@@ -1,12 +1,12 @@
 /*
- * script/options.c - the table that a script gives to session:generate. See state.h.
+ * script/options.c - the table that a script gives to session:generate. See dialog.h.
  *
  * Misuse raises: a misspelt option that is silently dropped costs its author an hour.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "script/json.h"
-#include "script/state.h"
+#include "script/dialog.h"
 
 #include "base/utf8.h"
 
@@ -22,14 +22,26 @@ const char *options_check_text(lua_State *L, int index, const char *what)
 {
     size_t size;
     if (lua_type(L, index) != LUA_TSTRING)
-        luaL_error(L, "'%s' is a text, not a %s", what, luaL_typename(L, index));
+        lib_error(L, "'%s' is a text, not a %s", what, luaL_typename(L, index));
     const char *text = lua_tolstring(L, index, &size);
     sandbox_spend(L, size / 16);
     size_t valid = utf8_valid_prefix(text, size);
     if (valid != size || strlen(text) != size)
-        luaL_error(L, "'%s' has %s at byte %d", what, valid != size ? "broken UTF-8" : "a NUL",
-                   (int)(valid != size ? valid : strlen(text)) + 1);
+        lib_error(L, "'%s' has %s at byte %d", what, valid != size ? "broken UTF-8" : "a NUL",
+                  (int)(valid != size ? valid : strlen(text)) + 1);
     return text;
+}
+
+void options_refuse_unknown(lua_State *L, int index, const char *const *known, const char *what)
+{
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], name) != 0)
+            i++;
+        if (!known[i])
+            lib_error(L, "unknown member '%s' of %s", name, what);
+    }
 }
 
 /* The value at the top as a number in a range. */
@@ -37,7 +49,7 @@ static double number(lua_State *L, const char *name, double min, double max)
 {
     double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : (double)NAN;
     if (!(value >= min && value <= max))
-        luaL_error(L, "'%s' is a number from %f to %f", name, min, max);
+        lib_error(L, "'%s' is a number from %f to %f", name, min, max);
     return value;
 }
 
@@ -46,8 +58,8 @@ static lua_Integer integer(lua_State *L, const char *name, lua_Integer min, lua_
     int whole = 0;
     lua_Integer value = lua_type(L, -1) == LUA_TNUMBER ? lua_tointegerx(L, -1, &whole) : 0;
     if (!whole || value < min || value > max)
-        luaL_error(L, "'%s' is a whole number from %I to %I", name, (LUAI_UACINT)min,
-                   (LUAI_UACINT)max);
+        lib_error(L, "'%s' is a whole number from %I to %I", name, (LUAI_UACINT)min,
+                  (LUAI_UACINT)max);
     return value;
 }
 
@@ -55,9 +67,9 @@ static void add_stop(lua_State *L, generate_options *o)
 {
     const char *text = options_check_text(L, -1, "stop");
     if (!*text || strlen(text) > RUN_MAX_STOP_BYTES)
-        luaL_error(L, "a text of 'stop' has from 1 to %d bytes", RUN_MAX_STOP_BYTES);
+        lib_error(L, "a text of 'stop' has from 1 to %d bytes", RUN_MAX_STOP_BYTES);
     if (o->n_stop == RUN_MAX_STOP)
-        luaL_error(L, "'stop' has at most %d texts", RUN_MAX_STOP);
+        lib_error(L, "'stop' has at most %d texts", RUN_MAX_STOP);
     o->stop[o->n_stop++] = text; /* the script's table keeps it */
 }
 
@@ -87,13 +99,13 @@ static void read_tools(lua_State *L, generate_options *o)
 {
     int list = lua_gettop(L);
     if (!lua_istable(L, list) || lua_rawlen(L, list) > MAX_TOOLS)
-        luaL_error(L, "'tools' is a list of at most %d tables", MAX_TOOLS);
+        lib_error(L, "'tools' is a list of at most %d tables", MAX_TOOLS);
     lua_newtable(L);
     for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; i++) {
         if (!lua_istable(L, -1) || lua_getfield(L, -1, "name") != LUA_TSTRING ||
             !is_name(lua_tostring(L, -1)))
-            luaL_error(L, "tools[%d] needs a 'name' of 1 to 128 letters, digits, '_', '-' or '.'",
-                       (int)i);
+            lib_error(L, "tools[%d] needs a 'name' of 1 to 128 letters, digits, '_', '-' or '.'",
+                      (int)i);
         lua_pop(L, 1);
         lua_createtable(L, 0, 2);
         lua_insert(L, -2);
@@ -106,7 +118,7 @@ static void read_tools(lua_State *L, generate_options *o)
     if (lua_rawlen(L, list + 1) > 0) {
         json_push_encoded(L, list + 1);
         if (lua_rawlen(L, -1) > MAX_TOOLS_BYTES)
-            luaL_error(L, "'tools' has more than %d bytes", (int)MAX_TOOLS_BYTES);
+            lib_error(L, "'tools' has more than %d bytes", (int)MAX_TOOLS_BYTES);
         o->tools = lua_tostring(L, -1);
         lua_replace(L, 3);
     }
@@ -119,7 +131,7 @@ static const char *one_of(lua_State *L, const char *name, const char *const *wor
     for (size_t i = 0; words[i]; i++)
         if (strcmp(text, words[i]) == 0)
             return words[i];
-    luaL_error(L, "'%s' is \"%s\", \"%s\"…", name, words[0], words[1]);
+    lib_error(L, "'%s' is \"%s\", \"%s\"…", name, words[0], words[1]);
     return NULL;
 }
 
@@ -157,16 +169,55 @@ static bool read_sampling(lua_State *L, const char *name, pawl_sampling *samplin
     return true;
 }
 
+static bool boolean(lua_State *L, const char *name)
+{
+    if (!lua_isboolean(L, -1))
+        lib_error(L, "'%s' is true or false", name);
+    return lua_toboolean(L, -1);
+}
+
+/* Wishes that would have to be enforced token by token. */
+static void refuse_constraints(lua_State *L, const char *name)
+{
+    static const char *const names[] = {"schema", "grammar", "regex", NULL};
+    for (size_t i = 0; names[i]; i++)
+        if (strcmp(name, names[i]) == 0)
+            lib_error(L,
+                      "'%s' is not supported: replies cannot be constrained here; ask for the "
+                      "form in words and check it with h.parse",
+                      name);
+}
+
+static void read_choice(lua_State *L, generate_options *o)
+{
+    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
+        lib_error(L, "'tool_choice' is \"auto\" or \"none\"; a forced call ('required', a "
+                     "function's name) is not supported: replies cannot be constrained here");
+    o->tools_off = strcmp(text, "none") == 0;
+}
+
+static bool read_switch(lua_State *L, const char *name, generate_options *o)
+{
+    static const char *const priorities[] = {"interactive", "batch", NULL};
+    if (strcmp(name, "stream") == 0)
+        o->stream = boolean(L, name);
+    else if (strcmp(name, "cache") == 0)
+        o->forget = !boolean(L, name);
+    else if (strcmp(name, "priority") == 0)
+        o->batch = strcmp(one_of(L, name, priorities), "batch") == 0;
+    else
+        return false;
+    return true;
+}
+
 /* The value at the top, under its name. */
 static void read_option(lua_State *L, const char *name, generate_options *o)
 {
-    static const char *const choices[] = {"auto", "none", NULL};
-    static const char *const classes[] = {"interactive", "batch", NULL};
-    if (read_sampling(L, name, &o->sampling))
+    refuse_constraints(L, name);
+    if (read_sampling(L, name, &o->sampling) || read_switch(L, name, o))
         return;
-    if (strcmp(name, "text") == 0) {
-        o->text = options_check_text(L, -1, "text");
-    } else if (strcmp(name, "max_tokens") == 0) {
+    if (strcmp(name, "max_tokens") == 0) {
         o->max_tokens = (uint64_t)integer(L, name, 1, MAX_TOKENS);
     } else if (strcmp(name, "seed") == 0) {
         o->seed = (uint64_t)integer(L, name, LUA_MININTEGER, LUA_MAXINTEGER);
@@ -178,18 +229,16 @@ static void read_option(lua_State *L, const char *name, generate_options *o)
     } else if (strcmp(name, "tools") == 0) {
         read_tools(L, o);
     } else if (strcmp(name, "tool_choice") == 0) {
-        o->tools_off = strcmp(one_of(L, name, choices), "none") == 0;
-    } else if (strcmp(name, "priority") == 0) {
-        o->batch = strcmp(one_of(L, name, classes), "batch") == 0;
+        read_choice(L, o);
     } else if (strcmp(name, "reasoning_effort") == 0) {
         read_effort(L, o);
     } else {
-        luaL_error(L,
-                   "unknown option '%s' of generate; known are text, max_tokens, temperature, "
-                   "top_p, top_k, min_p, repetition_penalty, presence_penalty, "
-                   "frequency_penalty, seed, stop, timeout_ms, tools, tool_choice, "
-                   "reasoning_effort, priority",
-                   name);
+        lib_error(L,
+                  "unknown option '%s' of generate; known are tools, tool_choice, max_tokens, "
+                  "temperature, top_p, top_k, min_p, repetition_penalty, presence_penalty, "
+                  "frequency_penalty, seed, stop, stream, priority, cache, timeout_ms, "
+                  "reasoning_effort",
+                  name);
     }
 }
 
@@ -204,15 +253,11 @@ void options_read(lua_State *L, generate_options *o)
     lua_pushnil(L); /* slot 3: the JSON of the tools */
     if (lua_isnil(L, 2))
         return;
-    if (!lua_istable(L, 2)) {
-        o->text = options_check_text(L, 2, "text");
-        return;
-    }
+    luaL_checktype(L, 2, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, 2); lua_pop(L, 1)) {
         luaL_checkstack(L, 16, NULL);
         if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "an option of generate is a name with a value, not [%d]",
-                       (int)lua_tointeger(L, -2));
+            lib_error(L, "an option of generate is a name with a value");
         read_option(L, lua_tostring(L, -2), o);
     }
 }

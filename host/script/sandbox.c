@@ -63,6 +63,13 @@ static void die(lua_State *L, sandbox *s)
     lua_error(L);
 }
 
+void sandbox_end(lua_State *L, enum script_end why)
+{
+    sandbox *s = sandbox_of(L);
+    kill_script(s, why);
+    die(L, s);
+}
+
 static void check(lua_State *L, sandbox *s)
 {
     s->unchecked = 0;
@@ -79,6 +86,9 @@ static void on_count(lua_State *L, lua_Debug *ar)
     int wanted = s->n_big ? FINE : COARSE;
     if (s->interval != wanted)
         arm(s, L, wanted);
+    if (s->slice_ns != INT64_MAX && lua_isyieldable(L) &&
+        s->clock->monotonic_ns(s->clock->context) > s->slice_ns)
+        lua_yield(L, 0); /* to task.c, which goes on with another task or another run */
 }
 
 void sandbox_enter(sandbox *s, lua_State *L)
@@ -171,17 +181,19 @@ static int on_panic(lua_State *L)
     return 0;
 }
 
-lua_State *sandbox_open(sandbox *s, const script_config *config)
+lua_State *sandbox_open(sandbox *s, const base_clock *clock, const script_limits *limits,
+                        const atomic_bool *cancel)
 {
-    *s = (sandbox){.clock = config->clock,
-                   .cancel = config->cancel,
-                   .max_memory = config->max_memory,
-                   .max_spent = config->max_instructions ? config->max_instructions : UINT64_MAX,
+    *s = (sandbox){.clock = clock,
+                   .cancel = cancel,
+                   .max_memory = limits->memory,
+                   .max_spent = limits->instructions ? limits->instructions : UINT64_MAX,
                    .deadline_ns = INT64_MAX,
+                   .slice_ns = INT64_MAX,
                    .interval = COARSE};
     s->begun_ns = s->clock->monotonic_ns(s->clock->context);
-    if (config->max_ms > 0 && config->max_ms < (INT64_MAX - s->begun_ns) / 1000000)
-        s->deadline_ns = s->begun_ns + config->max_ms * 1000000;
+    if (limits->wall_ms > 0 && limits->wall_ms < (INT64_MAX - s->begun_ns) / 1000000)
+        s->deadline_ns = s->begun_ns + limits->wall_ms * 1000000;
     s->main = lua_newstate(allocate, s);
     if (!s->main)
         return NULL;

@@ -14,10 +14,14 @@
 #ifndef SCRIPT_SANDBOX_H
 #define SCRIPT_SANDBOX_H
 
-#include "script/script.h"
+#include "base/clock.h"
+#include "script/limits.h"
 
 #include <lauxlib.h>
 #include <lua.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct sandbox {
     const base_clock *clock;
@@ -37,12 +41,14 @@ typedef struct sandbox {
     uint64_t unchecked; /* units since budgets were compared               */
     int64_t begun_ns;
     int64_t deadline_ns; /* INT64_MAX: none                                 */
+    int64_t slice_ns;    /* when the running task should yield; INT64_MAX: never */
     int protected;       /* pcalls within each other in the running task         */
     int interval;        /* instructions between two calls of the hook      */
 } sandbox;
 
-/* Fills the sandbox from the configuration and opens its state. NULL: no memory. */
-lua_State *sandbox_open(sandbox *s, const script_config *config);
+/* Fills the sandbox and opens its state. NULL: no memory. */
+lua_State *sandbox_open(sandbox *s, const base_clock *clock, const script_limits *limits,
+                        const atomic_bool *cancel);
 void sandbox_close(sandbox *s);
 
 sandbox *sandbox_of(lua_State *L);
@@ -56,6 +62,9 @@ void sandbox_spend(lua_State *L, uint64_t units);
 
 /* Compares time and cancel without raising. False: the script is killed. */
 bool sandbox_alive(sandbox *s);
+
+/* Ends the script: a limit that the host counts is reached. Does not return. */
+void sandbox_end(lua_State *L, enum script_end why);
 
 /* Called by whoever caught an error: raises again when the script is killed, or is now,
  * because memory had run out. */

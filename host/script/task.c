@@ -9,170 +9,192 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POLL_MS 20 /* how often a waiting run looks whether it is cancelled */
-#define DEFAULT_PARALLEL 4
-#define RESUME_UNITS 250           /* what starting or continuing a task is charged         */
+#define RESUME_UNITS 250           /* what starting or continuing a task is charged  */
 #define TRACEBACK_ROOM (64u << 10) /* more memory, once the script is dead            */
 
-/* A map that runs; a userdata with the user values below. */
-struct task_map {
-    lua_Integer n;       /* elements                                     */
-    lua_Integer next;    /* the next to be started                       */
-    lua_Integer running; /* members                                      */
-    lua_Integer parallel;
-    bool collect; /* go on when a member has failed               */
-    bool raised;  /* an error ends it: the value FAILURE is raised */
-    bool stopped; /* a member failed: nil and FAILURE are returned */
-};
-enum { MAP_LIST = 1, MAP_FUNCTION, MAP_RESULTS, MAP_FAILURE, MAP_FAILURES, MAP_VALUES = 5 };
+/* Registry key of the table that keeps alive: slot → handle, or thread of the main task. */
+static const char alive_key = 'l';
 
-/* Registry keys of tables that keep alive: thread by its address, map by its own. */
-static const char threads_key = 't', maps_key = 'm';
-
-static bool map_settled(const task_map *m)
+static int64_t now_of(const script *s)
 {
-    return m->raised || m->stopped || (m->running == 0 && m->next > m->n);
+    return s->box.clock->monotonic_ns(s->box.clock->context);
+}
+
+/* ------------------------------------------------------------- places */
+
+/* FNV-1a; nobody but the script itself would gain by a collision. */
+static uint64_t mix(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * 1099511628211u;
+    return hash;
+}
+
+uint64_t task_scope(uint64_t outer, const char *kind, uint64_t a, uint64_t b)
+{
+    uint64_t hash = mix(14695981039346656037u, &outer, sizeof outer);
+    hash = mix(hash, kind, strlen(kind) + 1);
+    hash = mix(hash, &a, sizeof a);
+    return mix(hash, &b, sizeof b);
+}
+
+task_frame *task_innermost(script *s)
+{
+    for (const task *t = s->tasks.current; t; t = t->parent)
+        if (t->frames)
+            return t->frames;
+    return NULL;
+}
+
+void task_enter_step(lua_State *L, const char *key)
+{
+    task *t = script_of(L)->tasks.current;
+    size_t size = strlen(key), depth = 0;
+    for (const task_frame *f = t->frames; f; f = f->outer)
+        depth++;
+    if (depth == TASK_MAX_STEPS)
+        lib_error(L, "more than %d steps within each other", TASK_MAX_STEPS);
+    sandbox_claim(L, sizeof(task_frame) + size + 1);
+    task_frame *f = calloc(1, sizeof *f + size + 1);
+    if (!f)
+        lib_error(L, "no memory for a step");
+    f->outer = t->frames;
+    f->scope = t->scope;
+    f->counter = t->counter;
+    memcpy(f->key, key, size);
+    t->frames = f;
+    t->scope = task_scope(0, key, 0, 0); /* keys are unique: whichever task it is in */
+    t->counter = 0;
+}
+
+void task_leave_step(lua_State *L, task *t)
+{
+    script *s = script_of(L);
+    task_frame *f = t->frames;
+    for (size_t i = 0; i < f->held.n; i++) /* said already: the listener has heard it */
+        journal_again(s->config.journal, &f->held.list[i]);
+    journal_forget(&f->held);
+    t->frames = f->outer;
+    t->scope = f->scope;
+    t->counter = f->counter;
+    sandbox_disclaim(L, sizeof *f + strlen(f->key) + 1);
+    free(f);
+    s->tasks.epoch++;
 }
 
 /* ------------------------------------------------------------- slots */
 
-/* Moves the function and the arguments at the top of L into a new task. False: no slot. */
-static bool add_task(lua_State *L, int n_arguments, task_map *member_of, lua_Integer index)
+static void keep_alive(lua_State *L, const task *t)
 {
-    task_list *list = &script_of(L)->tasks;
-    task *t = NULL;
-    for (size_t i = 0; i < TASK_MAX && !t; i++)
-        t = list->slots[i].co ? NULL : &list->slots[i];
-    if (!t)
-        return false;
-    lua_State *co = lua_newthread(L);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &threads_key);
-    lua_insert(L, -2);
-    lua_rawsetp(L, -2, co);
-    lua_pop(L, 1);
-    lua_xmove(L, co, n_arguments + 1);
-    *t = (task){.co = co,
-                .n_arguments = n_arguments,
-                .deadline_ns = INT64_MAX,
-                .member_of = member_of,
-                .index = index};
-    return true;
-}
-
-static void forget(lua_State *L, const char *key, const void *pointer)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    lua_pushnil(L);
-    lua_rawsetp(L, -2, pointer);
-    lua_pop(L, 1);
-}
-
-static void drop_task(lua_State *L, task *t)
-{
-    if (t->waiting)
-        call_cancel(t->waiting);
-    if (t->map)
-        forget(L, &maps_key, t->map);
-    forget(L, &threads_key, t->co);
-    *t = (task){0};
-}
-
-static bool is_below(const task *t, const task_map *m, const task_list *list)
-{
-    while (t && t->member_of && t->member_of != m) {
-        const task *parent = NULL;
-        for (size_t i = 0; i < TASK_MAX && !parent; i++)
-            if (list->slots[i].co && list->slots[i].map == t->member_of)
-                parent = &list->slots[i];
-        t = parent;
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &alive_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &alive_key);
     }
-    return t && t->member_of == m;
+    lua_insert(L, -2);
+    lua_rawsetp(L, -2, t);
+    lua_pop(L, 1);
 }
 
-/* Ends all members of a map, and theirs. */
-static void drop_members(lua_State *L, task_map *m)
+/* Pushes what keeps a task alive. */
+static void push_alive(lua_State *L, const task *t)
 {
-    task_list *list = &script_of(L)->tasks;
-    bool below[TASK_MAX];
-    for (size_t i = 0; i < TASK_MAX; i++)
-        below[i] = list->slots[i].co && is_below(&list->slots[i], m, list);
-    for (size_t i = 0; i < TASK_MAX; i++)
-        if (below[i])
-            drop_task(L, &list->slots[i]);
-    m->running = 0;
-}
-
-/* ------------------------------------------------------------- maps */
-
-static void push_map(lua_State *L, task_map *m)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &maps_key);
-    lua_rawgetp(L, -1, m);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &alive_key);
+    lua_rawgetp(L, -1, t);
     lua_remove(L, -2);
 }
 
-/* Starts members while there is room. */
-static void feed(lua_State *L, task_map *m)
+/* Moves the function and the arguments at the top of L into a new coroutine; pushes it. */
+static lua_State *move_into_coroutine(lua_State *L, int n_arguments)
 {
-    push_map(L, m);
-    while (m->running < m->parallel && m->next <= m->n) {
-        lua_getiuservalue(L, -1, MAP_FUNCTION);
-        lua_getiuservalue(L, -2, MAP_LIST);
-        lua_rawgeti(L, -1, m->next);
-        lua_remove(L, -2);
-        lua_pushinteger(L, m->next);
-        if (!add_task(L, 2, m, m->next)) {
-            lua_pop(L, 3);
-            break;
-        }
-        m->next++;
-        m->running++;
-    }
-    if (m->running == 0 && m->next <= m->n) { /* others have all slots: nobody would go on */
-        lua_pushfstring(L,
-                        "more than %d tasks at once; give maps that call maps a smaller "
-                        "'parallel'",
-                        TASK_MAX - 1);
-        lua_setiuservalue(L, -2, MAP_FAILURE);
-        m->raised = true;
-    }
-    lua_pop(L, 1);
+    lua_State *co = lua_newthread(L);
+    lua_insert(L, -2 - n_arguments);
+    lua_xmove(L, co, n_arguments + 1);
+    return co;
 }
 
-/* Takes the value at the top as what ended the map. */
-static void end_map(lua_State *L, task_map *m, bool raised)
+static task *free_slot(script *s)
 {
-    push_map(L, m);
-    lua_insert(L, -2);
-    lua_setiuservalue(L, -2, MAP_FAILURE);
-    lua_pop(L, 1);
-    m->raised = raised;
-    m->stopped = !raised;
-    drop_members(L, m);
+    for (size_t i = 0; i < TASK_MAX; i++)
+        if (s->tasks.slots[i].state == TASK_FREE)
+            return &s->tasks.slots[i];
+    return NULL;
 }
 
-/* Takes the two values at the top: what a member returned. */
-static void take_result(lua_State *L, task_map *m, lua_Integer index)
+void task_add_main(lua_State *L, int n_arguments)
 {
-    bool failed = lua_isnil(L, -2) && !lua_isnil(L, -1);
-    m->running--;
-    if (failed && !m->collect) {
-        end_map(L, m, false);
-        lua_pop(L, 1);
-        return;
+    task *t = &script_of(L)->tasks.slots[0];
+    *t = (task){.state = TASK_READY, .n_arguments = n_arguments, .deadline_ns = INT64_MAX};
+    t->co = move_into_coroutine(L, n_arguments);
+    keep_alive(L, t);
+}
+
+bool task_spawn(lua_State *L, int n_arguments, uint64_t scope)
+{
+    script *s = script_of(L);
+    task *t = free_slot(s);
+    if (!t)
+        return false;
+    task_handle *handle = lua_newuserdatauv(L, sizeof *handle, 2);
+    *handle = (task_handle){.end = TASK_CANCELLED};
+    luaL_setmetatable(L, "task");
+    lua_insert(L, -2 - n_arguments);
+    lua_State *co = move_into_coroutine(L, n_arguments);
+    lua_setiuservalue(L, -2, 2);
+    lua_pushvalue(L, -1);
+    keep_alive(L, t);
+    *t = (task){.state = TASK_READY,
+                .co = co,
+                .n_arguments = n_arguments,
+                .deadline_ns = INT64_MAX,
+                .handle = handle,
+                .parent = s->tasks.current,
+                .scope = scope};
+    *handle = (task_handle){.slot = t, .end = TASK_RUNNING};
+    return true;
+}
+
+/* Ends a task and those that it spawned. */
+static void drop(lua_State *L, task *t, int end)
+{
+    script *s = script_of(L);
+    for (size_t i = 0; i < TASK_MAX; i++)
+        if (s->tasks.slots[i].state != TASK_FREE && s->tasks.slots[i].parent == t)
+            drop(L, &s->tasks.slots[i], TASK_CANCELLED);
+    if (t->state == TASK_PENDING)
+        pending_cancel(t->waiting);
+    while (t->frames)
+        task_leave_step(L, t);
+    if (t->handle) {
+        t->handle->slot = NULL;
+        t->handle->end = end;
     }
-    push_map(L, m);
-    lua_getiuservalue(L, -1, failed ? MAP_FAILURES : MAP_RESULTS);
-    lua_pushvalue(L, failed ? -3 : -4);
-    lua_rawseti(L, -2, index);
-    if (failed || lua_isnil(L, -4)) {
-        lua_getiuservalue(L, -2, MAP_RESULTS);
-        lua_pushboolean(L, 0);
-        lua_rawseti(L, -2, index);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 4);
-    feed(L, m);
+    s->tasks.epoch++;
+    lua_pushnil(L);
+    keep_alive(L, t);
+    *t = (task){.state = TASK_FREE};
+}
+
+void task_cancel(lua_State *L, task *t)
+{
+    drop(L, t, TASK_CANCELLED);
+}
+
+void task_drop_all(lua_State *L)
+{
+    script *s = script_of(L);
+    if (s->tasks.slots[0].state != TASK_FREE)
+        drop(L, &s->tasks.slots[0], TASK_CANCELLED);
+}
+
+bool task_is_above(const script *s, const task *t)
+{
+    for (const task *each = s->tasks.current; each; each = each->parent)
+        if (each == t)
+            return true;
+    return false;
 }
 
 /* ------------------------------------------------------------- running */
@@ -184,9 +206,42 @@ static void end_with_error(lua_State *L, lua_State *co)
     s->box.running = NULL;
     s->box.max_memory += TRACEBACK_ROOM;
     luaL_traceback(L, co, NULL, 0);
-    s->traceback = strdup(lua_tostring(L, -1));
+    free(s->result.traceback);
+    s->result.traceback = strdup(lua_tostring(L, -1));
     lua_pop(L, 1);
     lua_error(L);
+}
+
+/* Nobody may ever ask how it ended. */
+static void report_failure(lua_State *L, const task *t, int error)
+{
+    script *s = script_of(L);
+    if (t->handle->awaited || lua_type(L, error) != LUA_TSTRING)
+        return;
+    context_log(s, "warn", "a task failed, and nobody waits for it:", lua_tostring(L, error));
+}
+
+/* Takes what a task left on its stack: n values, or its error at the top of L. */
+static void finish(lua_State *L, task *t, bool failed, int n)
+{
+    lua_State *co = t->co;
+    push_alive(L, t);
+    if (failed) {
+        report_failure(L, t, -2);
+        lua_insert(L, -2);
+    } else {
+        luaL_checkstack(L, n + 2, "too many results");
+        lua_createtable(L, n, 1);
+        for (int i = n; i >= 1; i--) {
+            lua_xmove(co, L, 1);
+            lua_rawseti(L, -2, i);
+        }
+        lua_pushinteger(L, n);
+        lua_setfield(L, -2, "n");
+    }
+    lua_setiuservalue(L, -2, 1);
+    lua_pop(L, 1);
+    drop(L, t, failed ? TASK_RAISED : TASK_RETURNED);
 }
 
 /* Runs a task until it yields or ends. True: it was the main task, which left n values
@@ -197,14 +252,15 @@ static bool resume(lua_State *L, task *t, int *n)
     lua_State *co = t->co;
     int n_arguments = t->n_arguments;
     t->n_arguments = 0;
+    t->state = TASK_READY;
     t->waiting = NULL;
-    t->map = NULL;
     s->tasks.current = t;
     s->box.spent += RESUME_UNITS;
     s->box.protected = t->protected;
     sandbox_enter(&s->box, co);
     int status = lua_resume(co, L, n_arguments, n);
     s->box.running = NULL;
+    s->tasks.current = NULL;
     t->protected = s->box.protected;
     if (status == LUA_YIELD) {
         lua_pop(co, *n);
@@ -213,176 +269,161 @@ static bool resume(lua_State *L, task *t, int *n)
     bool failed = status != LUA_OK;
     if (failed)
         lua_xmove(co, L, 1);
-    if (failed && (sandbox_must_die(&s->box, status) || !t->member_of))
+    if (failed && (sandbox_must_die(&s->box, status) || !t->handle))
         end_with_error(L, co);
-    if (!t->member_of) {
-        luaL_checkstack(L, *n + 1, "too many results");
-        lua_xmove(co, L, *n);
+    if (t->handle) {
+        finish(L, t, failed, *n);
+        return false;
+    }
+    luaL_checkstack(L, *n + 1, "too many results");
+    lua_xmove(co, L, *n);
+    return true;
+}
+
+static bool is_ready(script *s, task *t, int64_t now_ns)
+{
+    bool late = now_ns >= t->deadline_ns;
+    switch (t->state) {
+    case TASK_READY:
         return true;
+    case TASK_PENDING:
+        if (late) { /* it is cancelled, and ends soon */
+            pending_cancel(t->waiting);
+            t->deadline_ns = INT64_MAX;
+            t->timed_out = true;
+        }
+        if (t->watch)
+            t->watch(s, t->waiting);
+        return pending_ended(t->waiting);
+    case TASK_ASLEEP:
+        return late;
+    case TASK_JOINING:
+        t->timed_out = late;
+        return late || t->epoch != s->tasks.epoch;
+    default:
+        return false;
     }
-    task_map *m = t->member_of;
-    lua_Integer index = t->index;
-    if (!failed) {
-        lua_settop(co, 2);
-        lua_xmove(co, L, 2);
-    }
-    drop_task(L, t);
-    if (failed)
-        end_map(L, m, true);
-    else
-        take_result(L, m, index);
-    return false;
 }
 
-/* Whether a task can go on. A call that took too long is cancelled, and ends soon. */
-static bool is_ready(task *t, int64_t now_ns)
-{
-    const call_outcome *outcome;
-    if (t->waiting && now_ns > t->deadline_ns) {
-        call_cancel(t->waiting);
-        t->deadline_ns = INT64_MAX;
-    }
-    if (t->waiting)
-        return call_ended(t->waiting, &outcome);
-    return !t->map || map_settled(t->map);
-}
-
-static void sleep_a_little(script *s, int64_t now_ns)
-{
-    int64_t left_ms = POLL_MS, until = s->box.deadline_ns;
-    for (size_t i = 0; i < TASK_MAX; i++)
-        if (s->tasks.slots[i].waiting && s->tasks.slots[i].deadline_ns < until)
-            until = s->tasks.slots[i].deadline_ns;
-    if (until != INT64_MAX && (until - now_ns) / 1000000 + 1 < left_ms)
-        left_ms = (until - now_ns) / 1000000 + 1;
-    call_hub_wait(s->hub, left_ms > 0 ? left_ms : 0);
-}
-
-static void make_registry_table(lua_State *L, const char *key)
-{
-    lua_newtable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
-}
-
-int task_run_main(lua_State *L)
+/* What it means that no task is ready. */
+static enum task_progress stalled(lua_State *L)
 {
     script *s = script_of(L);
-    const base_clock *clock = s->box.clock;
-    int n = 0;
-    make_registry_table(L, &threads_key);
-    make_registry_table(L, &maps_key);
-    add_task(L, 0, NULL, 0);
-    for (;;) {
-        bool progress = false;
-        int64_t now = clock->monotonic_ns(clock->context);
-        for (size_t i = 0; i < TASK_MAX; i++) {
-            task *t = &s->tasks.slots[i];
-            if (!t->co || !is_ready(t, now))
-                continue;
-            progress = true;
-            if (resume(L, t, &n))
-                return n;
-        }
-        if (!sandbox_alive(&s->box)) {
-            lua_pushlightuserdata(L, s);
-            end_with_error(L, s->tasks.slots[0].co);
-        }
-        if (!progress)
-            sleep_a_little(s, now);
+    bool parked = false;
+    for (size_t i = 0; i < TASK_MAX; i++) {
+        const task *t = &s->tasks.slots[i];
+        if (t->state == TASK_PENDING || t->state == TASK_ASLEEP ||
+            (t->state == TASK_JOINING && t->deadline_ns != INT64_MAX))
+            return TASK_WAITS;
+        parked = parked || t->state == TASK_PARKED;
     }
+    if (parked)
+        return TASK_ALL_PARKED;
+    lua_pushliteral(L, "all tasks wait for each other");
+    end_with_error(L, s->tasks.slots[0].co);
+    return TASK_WAITS;
+}
+
+static void must_live(lua_State *L)
+{
+    script *s = script_of(L);
+    if (sandbox_alive(&s->box))
+        return;
+    lua_pushlightuserdata(L, s);
+    end_with_error(L, s->tasks.slots[0].co);
+}
+
+enum task_progress task_go_on(lua_State *L, int64_t slice_ns, int *n)
+{
+    script *s = script_of(L);
+    int64_t until = slice_ns ? now_of(s) + slice_ns : INT64_MAX;
+    s->box.slice_ns = until;
+    int64_t now = now_of(s);
+    for (size_t idle = 0; idle < TASK_MAX;) {
+        task *t = &s->tasks.slots[s->tasks.next];
+        s->tasks.next = (s->tasks.next + 1) % TASK_MAX;
+        if (t->state == TASK_FREE || !is_ready(s, t, now)) {
+            idle++;
+            continue;
+        }
+        idle = 0;
+        if (resume(L, t, n))
+            return TASK_MAIN_ENDED;
+        must_live(L);
+        now = now_of(s);
+        if (now > until)
+            return TASK_RAN;
+    }
+    must_live(L);
+    return stalled(L);
+}
+
+int64_t task_due(const script *s)
+{
+    int64_t due = s->box.deadline_ns;
+    for (size_t i = 0; i < TASK_MAX; i++) {
+        const task *t = &s->tasks.slots[i];
+        bool timed =
+            t->state == TASK_PENDING || t->state == TASK_ASLEEP || t->state == TASK_JOINING;
+        if (timed && t->deadline_ns < due)
+            due = t->deadline_ns;
+    }
+    return due;
 }
 
 /* ------------------------------------------------------------- waiting */
 
 void task_check_can_wait(lua_State *L, const char *what)
 {
+    if (script_of(L)->loading)
+        lib_error(L, "%s waits, and nothing can wait while the file loads", what);
     if (!lua_isyieldable(L))
-        luaL_error(L,
-                   "%s waits, and nothing can wait within a function that table.sort, "
-                   "string.gsub or a metamethod called",
-                   what);
+        lib_error(L,
+                  "%s waits, and nothing can wait within a function that table.sort, "
+                  "string.gsub or a metamethod called",
+                  what);
 }
 
-int task_wait_call(lua_State *L, call *c, int64_t timeout_ms, lua_KFunction done)
+static task *begin_waiting(lua_State *L, enum task_state state, int64_t deadline_ns)
 {
-    script *s = script_of(L);
-    task *t = s->tasks.current;
-    t->waiting = c;
-    t->deadline_ns = INT64_MAX;
-    if (timeout_ms > 0)
-        t->deadline_ns = s->box.clock->monotonic_ns(s->box.clock->context) + timeout_ms * 1000000;
+    task *t = script_of(L)->tasks.current;
+    t->state = state;
+    t->deadline_ns = deadline_ns;
+    t->timed_out = false;
+    t->watch = NULL;
+    return t;
+}
+
+static int64_t in_ms(lua_State *L, int64_t ms)
+{
+    int64_t now = now_of(script_of(L));
+    return ms <= 0 || ms > (INT64_MAX - now) / 1000000 ? INT64_MAX : now + ms * 1000000;
+}
+
+int task_wait(lua_State *L, pending *p, int64_t timeout_ms, void (*watch)(script *s, pending *p),
+              lua_KContext context, lua_KFunction done)
+{
+    task *t = begin_waiting(L, TASK_PENDING, in_ms(L, timeout_ms));
+    t->waiting = p;
+    t->watch = watch;
+    return lua_yieldk(L, 0, context, done);
+}
+
+int task_sleep(lua_State *L, int64_t ms, lua_KFunction done)
+{
+    begin_waiting(L, TASK_ASLEEP, ms <= 0 ? now_of(script_of(L)) : in_ms(L, ms));
     return lua_yieldk(L, 0, 0, done);
 }
 
-static int map_done(lua_State *L, int status, lua_KContext context)
+int task_join(lua_State *L, int64_t deadline_ns, lua_KContext context, lua_KFunction done)
 {
-    task_map *m = (task_map *)context;
-    (void)status;
-    push_map(L, m);
-    forget(L, &maps_key, m);
-    if (m->raised || m->stopped) {
-        lua_pushnil(L);
-        lua_getiuservalue(L, -2, MAP_FAILURE);
-        return m->raised ? lua_error(L) : 2;
-    }
-    lua_getiuservalue(L, -1, MAP_RESULTS);
-    if (lua_getiuservalue(L, -2, MAP_FAILURES) == LUA_TTABLE && m->collect) {
-        lua_pushnil(L);
-        if (lua_next(L, -2)) {
-            lua_pop(L, 2);
-            return 2;
-        }
-    }
-    lua_pop(L, 1);
-    return 1;
+    task *t = begin_waiting(L, TASK_JOINING, deadline_ns);
+    t->epoch = script_of(L)->tasks.epoch;
+    return lua_yieldk(L, 0, context, done);
 }
 
-static void read_map_options(lua_State *L, task_map *m)
+int task_park(lua_State *L, lua_KFunction done)
 {
-    m->parallel = DEFAULT_PARALLEL;
-    if (lua_isnoneornil(L, 3))
-        return;
-    luaL_checktype(L, 3, LUA_TTABLE);
-    for (lua_pushnil(L); lua_next(L, 3); lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        if (strcmp(name, "parallel") == 0) {
-            m->parallel = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
-            if (m->parallel < 1 || m->parallel > TASK_MAX_PARALLEL)
-                luaL_error(L, "'parallel' is a whole number from 1 to %d", TASK_MAX_PARALLEL);
-        } else if (strcmp(name, "on_error") == 0) {
-            m->collect = strcmp(text, "collect") == 0;
-            if (!m->collect && strcmp(text, "stop") != 0)
-                luaL_error(L, "'on_error' is \"stop\" or \"collect\"");
-        } else {
-            luaL_error(L, "unknown option '%s' of map; known are parallel, on_error", name);
-        }
-    }
-}
-
-int task_map_binding(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checktype(L, 2, LUA_TFUNCTION);
-    task_check_can_wait(L, "map");
-    lua_settop(L, 3);
-    task_map *m = lua_newuserdatauv(L, sizeof *m, MAP_VALUES);
-    int map = lua_gettop(L);
-    *m = (task_map){.n = (lua_Integer)lua_rawlen(L, 1), .next = 1};
-    read_map_options(L, m);
-    lua_pushvalue(L, 1);
-    lua_setiuservalue(L, map, MAP_LIST);
-    lua_pushvalue(L, 2);
-    lua_setiuservalue(L, map, MAP_FUNCTION);
-    lua_createtable(L, (int)(m->n < 65536 ? m->n : 65536), 0);
-    lua_setiuservalue(L, map, MAP_RESULTS);
-    lua_newtable(L);
-    lua_setiuservalue(L, map, MAP_FAILURES);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &maps_key);
-    lua_pushvalue(L, map);
-    lua_rawsetp(L, -2, m);
-    lua_pop(L, 1);
-    script_of(L)->tasks.current->map = m;
-    feed(L, m);
-    return lua_yieldk(L, 0, (lua_KContext)m, map_done);
+    begin_waiting(L, TASK_PARKED, INT64_MAX);
+    return lua_yieldk(L, 0, 0, done);
 }

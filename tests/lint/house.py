@@ -30,7 +30,7 @@ ROOMS = {
     "host/loader": ["base/", "loader/"],
     "host/run": ["base/", "loader/", "store/", "run/"],
     "host/api": ["base/", "run/", "api/"],
-    "host/script": ["base/", "run/", "script/"],
+    "host/script": ["base/", "run/", "script/", "prelude.h"],
     "host/terminal": ["base/", "run/", "terminal/"],
     "host/net": ["base/", "run/", "api/", "net/"],
     "host/include": [],

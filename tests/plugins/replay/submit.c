@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define LOGPROB (-0.5f)
+#define UNLIKELY (-5.0f)
 
 static float bias_of(const pawl_sampling *sampling, int32_t token)
 {
@@ -110,8 +111,12 @@ static void fill_inputs(const replay_model *model, pawl_slot *slot)
     uint64_t index;
     uint64_t begin = sequence->length - slot->n_tokens;
     for (uint64_t i = 0; i < slot->n_tokens; i++) {
-        if (slot->input_logprobs)
-            slot->input_logprobs[i] = begin + i ? LOGPROB : 0;
+        if (slot->input_logprobs) /* what the script would have said is likely */
+            slot->input_logprobs[i] =
+                begin + i == 0 ? 0
+                : replay_next(model, sequence->tokens, begin + i, &reply, &index) == slot->tokens[i]
+                    ? LOGPROB
+                    : UNLIKELY;
         if (slot->input_argmax)
             slot->input_argmax[i] =
                 replay_next(model, sequence->tokens, begin + i + 1, &reply, &index);

@@ -10,6 +10,7 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdlib.h>
 
 /* A generator of its own, since math.random is seeded differently in a sandbox. */
 static const char prelude[] =
@@ -165,6 +166,32 @@ static void first_difference(const char *a, const char *b)
                  (int)strcspn(line_b, "\n"), line_b);
 }
 
+/* A line of the log as plain_print() writes it. */
+static void add_line(void *arg, const char *type, const char *data)
+{
+    said *s = arg;
+    const char *at = strstr(data, "\"message\":\"");
+    assert_string_equal(type, "run.log");
+    assert_non_null(at);
+    buf_printf(&s->logged, "%d ", PAWL_LOG_INFO);
+    for (at += strlen("\"message\":\""); *at != '"'; at++) {
+        static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
+        char c = *at;
+        if (c == '\\' && strncmp(at, "\\u00", 4) == 0) {
+            char hex[3] = {at[4], at[5], '\0'};
+            c = (char)strtol(hex, NULL, 16);
+            at += 5;
+        } else if (c == '\\') {
+            const char *name = strchr(names, *++at);
+            c = name ? values[name - names] : *at;
+        }
+        if (c == '\0')
+            break; /* plain_print() stops there, too */
+        buf_add(&s->logged, &c, 1);
+    }
+    buf_add_text(&s->logged, "\n");
+}
+
 static void same_as_lua(const char *body)
 {
     buf source, plain;
@@ -174,14 +201,10 @@ static void same_as_lua(const char *body)
     buf_add_text(&source, prelude);
     buf_add_text(&source, body);
     run_plain(source.data, &plain);
-    script_config config = a_config(source.data);
-    config.max_ms = 0;
-    script_result result;
-    s = (said){.n_progress = 0};
-    buf_init(&s.emitted, 1);
-    buf_init(&s.logged, 256u << 20);
-    config.listener = (script_listener){on_emit, on_progress, on_log, &s};
-    script_run(&config, &result);
+    setting from = a_setting(source.data);
+    from.limits.wall_ms = 0;
+    from.hear = add_line;
+    script_result result = run_setting(&from, &s);
     if (result.end != SCRIPT_DONE)
         fail_msg("%s: %s\n%s", script_end_name(result.end), result.message,
                  result.traceback ? result.traceback : "");

@@ -60,12 +60,12 @@ static const attack attacks[] = {
     {"tostring spins", SCRIPT_TIME,
      "print(setmetatable({}, {__tostring = function() while true do end end}))"},
     {"map in pcall", SCRIPT_TIME,
-     "while true do pcall(pawl.map, {1, 2}, function() while true do end end) end"},
+     "while true do pcall(ctx.map, ctx, {1, 2}, function() while true do end end) end"},
     {"map without end", SCRIPT_TIME,
-     "local l = {1, 2, 3} while true do pawl.map(l, function() end) end"},
+     "local l = {1, 2, 3} while true do ctx:map(l, function() end) end"},
     {"maps in maps", SCRIPT_FAILED,
      "local l = {} for i = 1, 64 do l[i] = i end\n"
-     "local function f() return pawl.map(l, f, {parallel = 64}) end f()"},
+     "local function f() return ctx:map(l, f, {parallel = 64}) end f()"},
 
     /* Work in C that no hook sees. */
     {"nested minus patterns", SCRIPT_TIME, "string.find(('a'):rep(2000), ('a-'):rep(20) .. 'b')"},
@@ -151,45 +151,49 @@ static const attack attacks[] = {
     {"format's result", SCRIPT_MEMORY,
      "local s = ('x'):rep(1 << 20) string.format(('%s'):rep(20), table.unpack({s, s, s, s, s, s,\n"
      "s, s, s, s, s, s, s, s, s, s, s, s, s, s}))"},
-    {"JSON of much", SCRIPT_MEMORY, "pawl.json.decode('[' .. ('[],'):rep(1 << 20) .. '[]]')"},
-    {"JSON of itself", SCRIPT_FAILED, "local t = {} t[1] = t pawl.json.encode(t)"},
+    {"JSON of much", SCRIPT_MEMORY, "h.parse('[' .. ('[],'):rep(1 << 20) .. '[]]')"},
+    {"JSON of itself", SCRIPT_FAILED, "local t = {} t[1] = t h.json(t)"},
     {"JSON nested", SCRIPT_DONE,
-     "local v, e = pawl.json.decode(('['):rep(1 << 20)) assert(v == nil and e.code == 'json')"},
+     "local v, e = h.parse(('['):rep(1 << 20)) assert(v == nil and e.code == 'json')"},
     {"JSON again and again", SCRIPT_TIME,
-     "local s = '[' .. ('1,'):rep(100000) .. '1]' while true do pawl.json.decode(s) end"},
-    {"long number", SCRIPT_DONE, "assert(not pawl.json.decode(('1'):rep(1 << 20)))"},
+     "local s = '[' .. ('1,'):rep(100000) .. '1]' while true do h.parse(s) end"},
+    {"long number", SCRIPT_DONE, "assert(not h.parse(('1'):rep(1 << 20)))"},
     {"long numeral", SCRIPT_TIME, "local s = ('1'):rep(1 << 20) while true do tonumber(s) end"},
 
     /* Ways out. */
     {"what is absent", SCRIPT_DONE,
-     "for n in ('io os package require dofile loadfile load loadstring debug collectgarbage\\\n"
+     "for n in ('io os package dofile loadfile load loadstring debug collectgarbage\\\n"
      "coroutine warn setfenv getfenv module newproxy'):gmatch('%a+') do assert(_G[n] == nil, n) "
      "end\n"
      "assert(not string.dump and not string.pack and not string.unpack)"},
     {"metatable of texts", SCRIPT_FAILED, "getmetatable('').__index = {}"},
     {"metatable of texts, set", SCRIPT_FAILED, "setmetatable('', {})"},
-    {"metatable of null", SCRIPT_FAILED, "getmetatable(pawl.json.null).__tostring = print"},
-    {"metatable of arrays", SCRIPT_FAILED, "setmetatable(pawl.json.array{}, {})"},
+    {"metatable of null", SCRIPT_FAILED, "getmetatable(h.null).__tostring = print"},
+    {"metatable of arrays", SCRIPT_FAILED, "setmetatable(h.array{}, {})"},
     {"shadow of a metatable", SCRIPT_DONE,
      "local mt = {} local t = setmetatable({}, mt) assert(getmetatable(t) == mt)\n"
      "assert(getmetatable(setmetatable({}, {__metatable = 1})) == 1)"},
     {"addresses", SCRIPT_DONE,
-     "for _, v in ipairs{{}, print, function() end, pawl.json.null} do\n"
+     "for _, v in ipairs{{}, print, function() end, h.null} do\n"
      "assert(not tostring(v):find('0x') and not ('%s'):format(v):find('0x')) end\n"
      "assert(not pcall(string.format, '%p', {})) assert(not pcall(string.format, '%-10p', {}))"},
     {"wide format", SCRIPT_FAILED, "string.format('%1000d', 1)"},
-    {"bytecode", SCRIPT_SYNTAX, "\x1bLuaS\x00"},
+    {"waiting in sort", SCRIPT_FAILED,
+     "table.sort({2, 1}, function() ctx:map({1}, print) return true end)"},
+    {"waiting in gsub", SCRIPT_FAILED, "('a'):gsub('a', function() ctx:map({1}, print) end)"},
+    {"no model", SCRIPT_FAILED, "ctx:session()"},
+    {"error of nil", SCRIPT_FAILED, "error(nil)"},
+    {"error of a number", SCRIPT_FAILED, "error(42)"},
+    {"a long error", SCRIPT_FAILED, "error(('x'):rep(1 << 20))"},
+};
+
+/* Files that attack by what they are. */
+static const attack files[] = {
+    {"bytecode", SCRIPT_SYNTAX, "\x1bLuaS"},
     {"deep parentheses", SCRIPT_SYNTAX,
      "return ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((("
      "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((("
      "(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1"},
-    {"waiting in sort", SCRIPT_FAILED,
-     "table.sort({2, 1}, function() pawl.map({1}, print) return true end)"},
-    {"waiting in gsub", SCRIPT_FAILED, "('a'):gsub('a', function() pawl.map({1}, print) end)"},
-    {"no model", SCRIPT_FAILED, "pawl.session()"},
-    {"error of nil", SCRIPT_FAILED, "error(nil)"},
-    {"error of a number", SCRIPT_FAILED, "error(42)"},
-    {"a long error", SCRIPT_FAILED, "error(('x'):rep(1 << 20))"},
 };
 
 static int64_t worst_ns;
@@ -197,28 +201,29 @@ static int64_t worst_ns;
 /* The next script does not notice the one before it. */
 static void still_fine(void)
 {
-    emits("return {('x'):rep(3), 1 + 1}", "[\"xxx\",2]\n");
+    gives("return {('x'):rep(3), 1 + 1}", "[\"xxx\",2]");
 }
 
-static void run_attack(const attack *a, const char *source, size_t size)
+/* whole: the source is the whole file. */
+static void run_attack(const attack *a, const char *source, bool whole)
 {
     said s;
-    script_config config = a_config("");
+    setting config = a_setting("");
     config.source = source;
-    config.size = size;
-    config.max_ms = a->end == SCRIPT_TIME ? BUDGET_MS : 20 * BUDGET_MS;
-    script_result result = run_config_of(&config, &s);
-    int64_t late_ns = result.elapsed_ns - config.max_ms * 1000000;
+    config.whole = whole;
+    config.limits.wall_ms = a->end == SCRIPT_TIME ? BUDGET_MS : 20 * BUDGET_MS;
+    script_result result = run_setting(&config, &s);
+    int64_t late_ns = result.elapsed_ns - config.limits.wall_ms * 1000000;
     if (late_ns > worst_ns)
         worst_ns = late_ns;
     if (result.end != a->end)
         fail_msg("%s: ended as %s (%s) after %lld ms", a->name, script_end_name(result.end),
                  result.message ? result.message : "", (long long)(result.elapsed_ns / 1000000));
-    if (s.cpu_ns > (config.max_ms + LATE_MS) * 1000000)
+    if (s.cpu_ns > (config.limits.wall_ms + LATE_MS) * 1000000)
         fail_msg("%s: took %lld ms of processor time, %lld ms on the clock", a->name,
                  (long long)(s.cpu_ns / 1000000), (long long)(result.elapsed_ns / 1000000));
     assert_true((a->end == SCRIPT_DONE) == (result.message == NULL));
-    if (result.peak_memory > config.max_memory + TRACEBACK_ROOM)
+    if (result.peak_memory > config.limits.memory + TRACEBACK_ROOM)
         fail_msg("%s: %zu bytes", a->name, result.peak_memory);
     if (late_ns > 20000000 || getenv("SHOW"))
         print_message("    %-32s %-9s %4lld ms, %4lld ms cpu\n", a->name,
@@ -228,6 +233,13 @@ static void run_attack(const attack *a, const char *source, size_t size)
     forget_said(&s);
 }
 
+static void no_file_attacks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        run_attack(&files[i], files[i].source, true);
+}
+
 static void every_attack_ends_in_time(void **state)
 {
     (void)state;
@@ -235,7 +247,7 @@ static void every_attack_ends_in_time(void **state)
     size_t n = sizeof attacks / sizeof attacks[0];
     for (size_t i = 0; i < n; i++)
         if (!only || strstr(attacks[i].name, only)) {
-            run_attack(&attacks[i], attacks[i].source, strlen(attacks[i].source));
+            run_attack(&attacks[i], attacks[i].source, false);
             still_fine();
         }
     print_message("    %zu attacks, at most %.1f ms late on the wall clock\n", n,
@@ -261,13 +273,13 @@ static void compiling_is_in_the_budget(void **state)
     for (int i = 0; i < 150; i++)
         buf_add_text(&text, "end ");
     assert_false(text.failed);
-    run_attack(&slow, text.data, text.size);
+    run_attack(&slow, buf_text(&text), true);
     buf_reset(&text);
     for (int i = 0; i < 30000; i++)
         buf_printf(&text, "goto e%d\n::l%d::\n", i, i);
     for (int i = 0; i < 30000; i++)
         buf_printf(&text, "a=1::e%d::\n", i);
-    run_attack(&labels, text.data, text.size);
+    run_attack(&labels, buf_text(&text), true);
     buf_clear(&text);
 }
 
@@ -275,10 +287,11 @@ static void too_much_source_is_refused(void **state)
 {
     (void)state;
     static const attack large = {"large source", SCRIPT_MEMORY, NULL};
-    char *text = malloc(SCRIPT_MAX_SOURCE + 1);
+    char *text = malloc(SCRIPT_MAX_SOURCE + 2);
     assert_non_null(text);
     memset(text, ' ', SCRIPT_MAX_SOURCE + 1);
-    run_attack(&large, text, SCRIPT_MAX_SOURCE + 1);
+    text[SCRIPT_MAX_SOURCE + 1] = '\0';
+    run_attack(&large, text, true);
     free(text);
 }
 
@@ -286,13 +299,13 @@ static void one_block_has_a_limit(void **state)
 {
     (void)state;
     said s;
-    script_config config = a_config("return #('x'):rep(8000000)");
-    config.max_memory = 64u << 20;
-    script_result result = run_config_of(&config, &s);
+    setting config = a_setting("return #('x'):rep(8000000)");
+    config.limits.memory = 64u << 20;
+    script_result result = run_setting(&config, &s);
     assert_int_equal(result.end, SCRIPT_DONE);
     forget_said(&s);
     config.source = "return #('x'):rep(9000000)";
-    result = run_config_of(&config, &s);
+    result = run_setting(&config, &s);
     assert_int_equal(result.end, SCRIPT_MEMORY);
     assert_non_null(strstr(result.message, "8 MiB"));
     script_result_clear(&result);
@@ -307,17 +320,17 @@ static void instructions_are_counted(void **state)
         "string.find(('a'):rep(2000), ('a-'):rep(20) .. 'b')",
         "table.move({}, 1, 1 << 62, 2)",
         "local a = ('x'):rep(1 << 20) while true do local _ = a .. a end",
-        "pawl.map({1}, function() while true do end end)",
-        "local l = {1} while true do pawl.map(l, function() end) end",
+        "ctx:map({1}, function() while true do end end)",
+        "local l = {1} while true do ctx:map(l, function() end) end",
         "local t = {} for i = 1, 30000 do t[i] = {i} end while true do local _ = {} end",
     };
     (void)state;
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         said s;
-        script_config config = a_config(sources[i]);
-        config.max_instructions = 3000000;
-        config.max_ms = 0;
-        script_result result = run_config_of(&config, &s);
+        setting config = a_setting(sources[i]);
+        config.limits.instructions = 3000000;
+        config.limits.wall_ms = 0;
+        script_result result = run_setting(&config, &s);
         if (result.end != SCRIPT_INSTRUCTIONS)
             fail_msg("%s: %s", sources[i], script_end_name(result.end));
         assert_true(result.instructions > 2900000 && result.instructions < 3300000);
@@ -333,9 +346,9 @@ static void any_size_of_memory(void **state)
     (void)state;
     for (size_t bytes = 0; bytes < 400000; bytes += bytes < 60000 ? 1111 : 7919) {
         said s;
-        script_config config = a_config("local t = {} while true do t[#t + 1] = {} end");
-        config.max_memory = bytes;
-        script_result result = run_config_of(&config, &s);
+        setting config = a_setting("local t = {} while true do t[#t + 1] = {} end");
+        config.limits.memory = bytes;
+        script_result result = run_setting(&config, &s);
         if (result.end != SCRIPT_MEMORY)
             fail_msg("%zu bytes: %s: %s", bytes, script_end_name(result.end), result.message);
         assert_non_null(result.message);
@@ -347,9 +360,13 @@ static void any_size_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_attack_ends_in_time),  cmocka_unit_test(compiling_is_in_the_budget),
-        cmocka_unit_test(too_much_source_is_refused), cmocka_unit_test(instructions_are_counted),
-        cmocka_unit_test(any_size_of_memory),         cmocka_unit_test(one_block_has_a_limit),
+        cmocka_unit_test(no_file_attacks),
+        cmocka_unit_test(every_attack_ends_in_time),
+        cmocka_unit_test(compiling_is_in_the_budget),
+        cmocka_unit_test(too_much_source_is_refused),
+        cmocka_unit_test(instructions_are_counted),
+        cmocka_unit_test(any_size_of_memory),
+        cmocka_unit_test(one_block_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,10 +27,10 @@ static void it_can_be_cancelled(void **state)
         atomic_bool cancel = false;
         pthread_t thread;
         said s;
-        script_config config = a_config(sources[i]);
+        setting config = a_setting(sources[i]);
         config.cancel = &cancel;
         assert_int_equal(pthread_create(&thread, NULL, cancel_later, &cancel), 0);
-        script_result result = run_config_of(&config, &s);
+        script_result result = run_setting(&config, &s);
         pthread_join(thread, NULL);
         assert_int_equal(result.end, SCRIPT_CANCELLED);
         assert_true(result.elapsed_ns < 5000000000);
@@ -43,10 +43,9 @@ static void it_can_be_cancelled(void **state)
 static void *run_one(void *arg)
 {
     said s;
-    script_config config =
-        a_config("x = (x or 0) + 1 string.sub = nil for i = 1, 1e5 do end return x");
-    script_result result = run_config_of(&config, &s);
-    *(bool *)arg = result.end == SCRIPT_DONE && strcmp(buf_text(&s.emitted), "1\n") == 0;
+    setting config = a_setting("x = (x or 0) + 1 string.sub = nil for i = 1, 1e5 do end return x");
+    script_result result = run_setting(&config, &s);
+    *(bool *)arg = result.end == SCRIPT_DONE && strcmp(result.value, "1") == 0;
     script_result_clear(&result);
     forget_said(&s);
     return NULL;
