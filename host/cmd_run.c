@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cmd_run_terminal.h"
 #include "open_data.h"
+#include "open_grants.h"
 #include "open_models.h"
 #include "script/schema.h"
 #include "store/sqlite_store.h"
@@ -35,6 +36,7 @@ enum action { RUN, RESUME, LIST, EVENTS, REMOVE };
 
 typedef struct options {
     open_models served;
+    open_grants granted;
     enum action action;
     const char *path; /* FILE.lua                    */
     const char *id;   /* of a run                    */
@@ -175,6 +177,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->served;
+        state->child_inputs[1] = &o->granted;
         return 0;
     case KEY_PARAM:
         add_param(o, arg, state);
@@ -345,6 +348,7 @@ static instance_config configure(const options *o, run_runtime *runtime, run_ter
                     .wall_ms = (int64_t)o->seconds * 1000},
         .listener = {.on_event = run_terminal_event, .arg = screen},
         .caller = RUN_NOBODY,
+        .grants = &o->granted.grants,
         .cancel = &interrupted};
 }
 
@@ -483,7 +487,11 @@ static int act(options *o)
             fprintf(stderr, "give the run a folder of its own (--data DIR), or --ephemeral\n");
         return 1;
     }
-    int result = o->action == RUN ? run_new(o, runtime) : resume(o, runtime);
+    status = open_grants_open(&o->granted, &error);
+    if (status)
+        fprintf(stderr, "pawl run: %s\n", error.message);
+    int result = status ? 1 : o->action == RUN ? run_new(o, runtime) : resume(o, runtime);
+    open_grants_close(&o->granted);
     run_close(runtime);
     registry_close(plugins);
     return result;
@@ -491,7 +499,8 @@ static int act(options *o)
 
 int cmd_run(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{.argp = &open_models_argp}, {0}};
+    static const struct argp_child children[] = {
+        {.argp = &open_models_argp}, {.argp = &open_grants_argp}, {0}};
     static const struct argp parser = {
         .options = option_table,
         .parser = parse_option,

@@ -16,4 +16,8 @@ pawl_status digest_bytes(const void *data, size_t size, char hex[DIGEST_HEX_SIZE
 /* Of a whole file. [any] */
 pawl_status digest_file(const char *path, char hex[DIGEST_HEX_SIZE], pawl_error *error);
 
+/* Of what can be read from a descriptor. stop: one that can be read once it is not wanted any
+ * more, or -1. [any] */
+pawl_status digest_descriptor(int fd, int stop, char hex[DIGEST_HEX_SIZE], pawl_error *error);
+
 #endif /* BASE_DIGEST_H */

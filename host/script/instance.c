@@ -174,7 +174,8 @@ static pawl_status open_parts(instance *i, const instance_config *config, bool r
                          .journal = i->journal,
                          .id = id,
                          .resumed = resumed,
-                         .caller = config->caller};
+                         .caller = config->caller,
+                         .grants = config->grants};
     journal_say(i->journal, resumed ? "run.resumed" : "run.started", "null");
     if (script_open(&own, &i->script, &i->failed))
         script_begin(i->script, i->input);

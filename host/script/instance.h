@@ -22,7 +22,8 @@ typedef struct instance_config {
     void (*wake)(void *arg);   /* as of pending_hub_open(); NULL: instance_wait() is used */
     void *wake_arg;
     run_caller caller;
-    const atomic_bool *cancel; /* cancels it like instance_cancel(); NULL: only that does */
+    const script_grants *grants; /* outlives the instance; NULL: none                     */
+    const atomic_bool *cancel;   /* cancels it like instance_cancel(); NULL: only that does */
 } instance_config;
 
 /* Whether a text is an input that the pipeline takes: the schema's reasons. */

@@ -366,6 +366,9 @@ void lib_open(lua_State *L)
     step_open(L, core);
     text_open(L, core, ctx);
     session_open(L, core);
+    jobs_open(L, core);
+    docs_lib_open(L, core);
+    tools_lib_open(L, core);
     load_prelude(L, core, ctx, h);
     lua_newtable(L);
     lua_pushvalue(L, h);

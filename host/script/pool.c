@@ -15,7 +15,7 @@
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t came;
-    job *first, *last; /* what waits, in order */
+    pool_job *first, *last; /* what waits, in order */
     size_t n_waiting;
     bool closing;
     unsigned n_threads;
@@ -28,13 +28,13 @@ struct pool {
 static void cancel(pending *p)
 {
     const uint64_t one = 1;
-    ssize_t written = write(((job *)p)->stop_fd, &one, sizeof one);
+    ssize_t written = write(((pool_job *)p)->stop_fd, &one, sizeof one);
     (void)written; /* it is readable already */
 }
 
 static void destroy(pending *p)
 {
-    job *j = (job *)p;
+    pool_job *j = (pool_job *)p;
     j->clear(j->work);
     close(j->stop_fd);
     free(j);
@@ -47,12 +47,12 @@ bool pool_is_stopped(int stop_fd)
 }
 
 /* The next job; NULL: the pool closes. Waits. */
-static job *take(pool *p)
+static pool_job *take(pool *p)
 {
     pthread_mutex_lock(&p->lock);
     while (!p->first && !p->closing)
         pthread_cond_wait(&p->came, &p->lock);
-    job *j = p->first;
+    pool_job *j = p->first;
     if (j) {
         p->first = j->next;
         p->n_waiting--;
@@ -63,7 +63,7 @@ static job *take(pool *p)
 
 static void *work(void *arg)
 {
-    for (job *j; (j = take(arg));) {
+    for (pool_job *j; (j = take(arg));) {
         if (!pool_is_stopped(j->stop_fd))
             j->run(j->work, j->stop_fd);
         pending_end(&j->base);
@@ -72,7 +72,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static bool queue(pool *p, job *j)
+static bool queue(pool *p, pool_job *j)
 {
     pthread_mutex_lock(&p->lock);
     bool room = p->n_waiting < POOL_MAX_WAITING;
@@ -89,11 +89,11 @@ static bool queue(pool *p, job *j)
     return room;
 }
 
-job *pool_start(pool *p, pending_hub *hub, void (*run)(void *work, int stop_fd),
-                void (*clear)(void *work), void *work)
+pool_job *pool_start(pool *p, pending_hub *hub, void (*run)(void *work, int stop_fd),
+                     void (*clear)(void *work), void *work)
 {
     static const pending_kind kind = {.cancel = cancel, .destroy = destroy};
-    job *j = calloc(1, sizeof *j);
+    pool_job *j = calloc(1, sizeof *j);
     int stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!j || stop_fd < 0) {
         free(j);

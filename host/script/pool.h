@@ -26,18 +26,18 @@ pool *pool_open(unsigned n_threads);
 /* Every run that has started jobs is closed. Waits for what is left of them. NULL allowed. */
 void pool_close(pool *p);
 
-typedef struct job {
+typedef struct pool_job {
     pending base;
-    struct job *next;
+    struct pool_job *next;
     int stop_fd;                          /* an eventfd                        */
     void (*run)(void *work, int stop_fd); /* [pool] not called once cancelled */
     void (*clear)(void *work);            /* frees it, done or not             */
     void *work;
-} job;
+} pool_job;
 
 /* The work becomes the job's in every case. NULL: no memory, or too many wait. */
-job *pool_start(pool *p, pending_hub *hub, void (*run)(void *work, int stop_fd),
-                void (*clear)(void *work), void *work);
+pool_job *pool_start(pool *p, pending_hub *hub, void (*run)(void *work, int stop_fd),
+                     void (*clear)(void *work), void *work);
 /* Whether the job with this stop descriptor is not wanted any more. */
 bool pool_is_stopped(int stop_fd);
 

@@ -259,7 +259,7 @@ static void many_at_once(void **state)
     (void)state;
     enum { N = 40 };
     enum child_end end[N];
-    job *jobs[N];
+    pool_job *jobs[N];
     pool *p = pool_open(4);
     pending_hub *hub = pending_hub_open(NULL, NULL);
     assert_non_null(p);
