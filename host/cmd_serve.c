@@ -14,12 +14,15 @@
 #include "base/metrics.h"
 #include "net/server.h"
 #include "run/ready.h"
+#include "script/runs.h"
 #include "serve_options.h"
 #include "store/sqlite_store.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_SCRIPT_MEMORY ((size_t)1 << 30) /* of one run; a pipeline may ask for less */
 
 /* $XDG_DATA_HOME/pawl or ~/.local/share/pawl, to be free()d. */
 static char *default_data_folder(void)
@@ -81,17 +84,32 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                       .store = kept,
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
+                      .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
                       .metrics = all};
     return run_open(&run, runtime, error);
 }
 
-static pawl_status open_server(const config *c, run_runtime *runtime, metrics *all,
+/* NULL where no folder of pipelines is given. */
+static pawl_status open_pipelines(const config *c, run_runtime *runtime, runs **pipelines,
+                                  pawl_error *error)
+{
+    const char *folders[CONFIG_MAX_ITEMS];
+    runs_config wanted = {.runtime = runtime,
+                          .folders = folders,
+                          .n_folders = get_items(c, CONFIG_PIPELINES, folders),
+                          .n_workers = (size_t)config_number(c, CONFIG_SCRIPT_THREADS),
+                          .allowed = {.memory = MOST_SCRIPT_MEMORY}};
+    return wanted.n_folders ? runs_open(&wanted, pipelines, error) : PAWL_OK;
+}
+
+static pawl_status open_server(const config *c, run_runtime *runtime, runs *pipelines, metrics *all,
                                net_server **server, pawl_error *error)
 {
     const char *hosts[CONFIG_MAX_ITEMS], *origins[CONFIG_MAX_ITEMS];
     uint32_t lifetime = (uint32_t)config_number(c, CONFIG_SOCKET_SECONDS);
     net_config net = {.listen = config_text(c, CONFIG_LISTEN),
                       .runtime = runtime,
+                      .pipelines = pipelines ? runs_interface(pipelines) : NULL,
                       .max_body = (size_t)config_number(c, CONFIG_MAX_BODY_MB) << 20,
                       .max_connections = (uint32_t)config_number(c, CONFIG_MAX_CONNECTIONS),
                       .socket_lifetime = lifetime ? lifetime : NET_FOREVER,
@@ -135,14 +153,19 @@ static pawl_status serve(const config *c, registry *plugins, metrics *all, pawl_
 {
     run_runtime *runtime = NULL;
     net_server *server = NULL;
+    runs *pipelines = NULL;
     pawl_status status = open_runtime(c, plugins, all, &runtime, error);
     if (status)
         return status;
-    status = open_server(c, runtime, all, &server, error);
+    status = open_pipelines(c, runtime, &pipelines, error);
+    if (!status)
+        status = open_server(c, runtime, pipelines, all, &server, error);
     if (!status) {
         serving = server;
         handle_signals();
         run_warm_up(runtime);
+        if (pipelines)
+            runs_resume_all(pipelines);
         /* The line that scripts wait for; the port is the real one, also for port 0. */
         printf("listening on %s/v1\n", net_shown_address(server));
         fflush(stdout);
@@ -151,7 +174,9 @@ static pawl_status serve(const config *c, registry *plugins, metrics *all, pawl_
             pawl_fail(error, status, "the network loop failed");
         log_write(PAWL_LOG_INFO, "serve", "stopping");
     }
+    runs_stop(pipelines);
     run_close(runtime); /* every END comes before this returns */
+    runs_close(pipelines);
     net_close(server);
     return status;
 }

@@ -41,7 +41,7 @@ pawl_status open_grants_open(open_grants *o, pawl_error *error)
         status = docs_open(o->docs_folder, &o->docs, error);
     if (!status && o->tools_file)
         status = tools_read(o->tools_file, &o->tools, error);
-    if (!status && (o->docs_folder || o->tools_file) && !(o->grants.pool = pool_open(THREADS)))
+    if (!status && (o->docs_folder || o->tools_file) && !(o->grants.crew = crew_open(THREADS)))
         status = pawl_fail(error, PAWL_E_MEMORY, "no threads for documents and tools");
     o->grants.docs = o->docs_folder ? &o->docs : NULL;
     o->grants.tools = o->tools;
@@ -52,10 +52,10 @@ pawl_status open_grants_open(open_grants *o, pawl_error *error)
 
 void open_grants_close(open_grants *o)
 {
-    pool_close(o->grants.pool);
+    crew_close(o->grants.crew);
     tools_close(o->tools);
     if (o->grants.docs)
         docs_close(&o->docs);
     o->tools = NULL;
-    o->grants = (script_grants){.pool = NULL};
+    o->grants = (script_grants){.crew = NULL};
 }

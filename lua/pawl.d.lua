@@ -138,7 +138,7 @@ function session:drop() end
 ---@field seed? integer
 ---@field stop? string|string[]      at most 16 texts of at most 256 bytes
 ---@field stream? boolean            what comes is told as events "run.text"
----@field priority? "interactive"|"batch" whom to serve first, where turns wait
+---@field priority? "interactive"|"batch" batch takes what interactive turns leave; without it interactive
 ---@field cache? boolean             false: its state is not kept for a turn that follows
 ---@field timeout_ms? integer        then the turn is cancelled: code "timeout"
 ---@field tools? pawl.ToolDeclaration[]
@@ -245,7 +245,7 @@ function ctx:map(list, fn, options) end
 ---Where fn returns nil and an error, or raises, nothing is kept and that is passed on. Steps
 ---may be within each other, 32 deep. What fn emits is kept with its result, or not at all.
 ---Errors: fn's; "store" (retryable): the disk failed.
----Raises: keys that have not 1 to 512 bytes, or control characters; results over 4 MiB or
+---Raises: keys that have not 1 to 512 bytes, or control characters; results over 2 MiB or
 ---without JSON form; more than 100,000 steps or 256 MiB in one run; a step within itself.
 ---@param key string
 ---@param fn fun(): any?, pawl.Error?

@@ -11,7 +11,7 @@
 local core, ctx, h = ...
 local error, ipairs, next, pcall, rawlen, tostring, type = error, ipairs, next, pcall, rawlen, tostring, type
 local byte, find, format, sub = string.byte, string.find, string.format, string.sub
-local floor, max, min, remove, sort = math.floor, math.max, math.min, table.remove, table.sort
+local floor, max, min, remove = math.floor, math.max, math.min, table.remove
 
 -- ------------------------------------------------------------ checking
 
@@ -42,6 +42,17 @@ local function whole(value, name, least, most, default)
     error(format("'%s' is a whole number from %d to %d", name, least, most), 3)
   end
   return number
+end
+
+core.checks = { type = check_type, options = check_options, whole = whole } -- for documents.lua
+
+-- What fn gives, once the threads that it needs have room for it.
+function core.on_crew(fn, ...)
+  while true do
+    local value, err = fn(...)
+    if value ~= core.busy then return value, err end
+    core.pause(10)
+  end
 end
 
 local function failure(code, message, retryable)
@@ -307,21 +318,12 @@ local tool_members = { name = true, description = true, parameters = true, run =
 
 local host_tools = {} -- name → what core.host_tool gave, with a function that calls it
 
--- What lasts until the pool of threads has room for it.
-local function on_pool(fn, ...)
-  while true do
-    local value, err = fn(...)
-    if value ~= core.busy then return value, err end
-    core.pause(10)
-  end
-end
-
 local function host_tool(name)
   local tool = host_tools[name] or core.host_tool(name)
   if not tool then
     error("no tool is named '" .. name .. "' here; start with --tools FILE, where it is described", 3)
   end
-  tool.run = tool.run or function(args, timeout_ms) return on_pool(core.call_host_tool, name, args, timeout_ms) end
+  tool.run = tool.run or function(args, timeout_ms) return core.on_crew(core.call_host_tool, name, args, timeout_ms) end
   host_tools[name] = tool
   return tool
 end
@@ -380,96 +382,6 @@ function ctx.tool(self, name, args, options)
   local wrong = tool.parameters and core.check(tool.parameters, args)
   if wrong then return failure("invalid_arguments", "the arguments are wrong: " .. wrong) end
   return run_tool(tool, args, timeout_ms)
-end
-
--- ------------------------------------------------------------ documents
-
-local docs = {}
-ctx.docs = docs
-
-local function check_docs(self, name)
-  if self ~= docs then error("call it with a colon: ctx.docs:" .. name .. "(…)", 3) end
-end
-
-local function check_match(match)
-  if type(match) == "string" then match = { match } end
-  check_type(match, "table", "'match'")
-  for _, pattern in ipairs(match) do
-    check_type(pattern, "string", "a pattern of 'match'")
-    find("", pattern) -- raises for one that is none
-  end
-  return match
-end
-
-local function matches(path, patterns)
-  for _, pattern in ipairs(patterns) do
-    if find(path, pattern) then return true end
-  end
-  return false
-end
-
-local orders = {
-  name = false, -- as they come
-  size = function(a, b) return a.size < b.size or a.size == b.size and a.path < b.path end,
-  mtime = function(a, b) return a.mtime < b.mtime or a.mtime == b.mtime and a.path < b.path end,
-}
-
--- Adds the digests, some files at a time.
-local function add_digests(files)
-  for first = 1, #files, 64 do
-    local paths = {}
-    for i = first, min(first + 63, #files) do paths[#paths + 1] = files[i].path end
-    local digests, err = on_pool(core.docs_hash, paths)
-    if not digests then return nil, err end
-    for i, digest in ipairs(digests) do files[first + i - 1].sha256 = digest or nil end
-  end
-  return files
-end
-
-local list_options = { match = true, sort = true }
-
-function docs.list(self, folder, options)
-  check_docs(self, "list")
-  if folder == nil then folder = "" end
-  check_type(folder, "string", "a folder's path")
-  options = check_options(options, list_options, "list")
-  local order = orders[options.sort or "name"]
-  if order == nil then error("'sort' is \"name\", \"size\" or \"mtime\"", 2) end
-  local patterns = options.match ~= nil and check_match(options.match)
-  local all, err = on_pool(core.docs_list, folder)
-  if not all then return nil, err end
-  local files = {}
-  for _, file in ipairs(all) do
-    if not patterns or matches(file.path, patterns) then files[#files + 1] = file end
-  end
-  if order then sort(files, order) end
-  return add_digests(files)
-end
-
-local read_options = { max_mb = true }
-local text_options = { max_mb = true, timeout_ms = true }
-
-local function bytes_of(options, default, most)
-  local mb = options.max_mb or default
-  if type(mb) ~= "number" or not (mb > 0 and mb <= most) then
-    error(format("'max_mb' is a number above 0, at most %d", most), 3)
-  end
-  return floor(mb * (1 << 20)) // 1 | 0
-end
-
-function docs.read(self, path, options)
-  check_docs(self, "read")
-  check_type(path, "string", "a path")
-  options = check_options(options, read_options, "read")
-  return on_pool(core.docs_read, path, bytes_of(options, 1, 7))
-end
-
-function docs.text(self, path, options)
-  check_docs(self, "text")
-  check_type(path, "string", "a path")
-  options = check_options(options, text_options, "text")
-  local timeout_ms = whole(options.timeout_ms, "timeout_ms", 1, 3600000, 60000)
-  return on_pool(core.docs_text, path, bytes_of(options, 64, 1024), timeout_ms)
 end
 
 -- ------------------------------------------------------------ texts

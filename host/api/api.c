@@ -63,6 +63,14 @@ static api_call *handle(enum route_name route, const api_context *context)
         return server_metrics(context);
     case ROUTE_VERSION:
         return server_version(context);
+    case ROUTE_PIPELINES:
+    case ROUTE_PIPELINE_START:
+    case ROUTE_RUNS:
+    case ROUTE_RUN:
+    case ROUTE_RUN_EVENTS:
+    case ROUTE_RUN_CANCEL:
+    case ROUTE_RUN_ANSWER:
+        return pipelines_ask(context, route);
     case ROUTE_NONE:
         break;
     }

@@ -19,6 +19,7 @@
 #ifndef API_API_H
 #define API_API_H
 
+#include "run/pipelines.h"
 #include "run/runtime.h"
 
 typedef struct api_call api_call;
@@ -32,8 +33,9 @@ typedef struct api_http_request {
     const char *query;  /* raw, without '?'; "" none                          */
     const char *body;   /* body_size bytes; NULL where there is none          */
     size_t body_size;
-    const char *request_id;   /* also in the header x-request-id                    */
-    const run_caller *caller; /* who asks; NULL: RUN_NOBODY                         */
+    const char *request_id;         /* also in the header x-request-id                    */
+    const run_caller *caller;       /* who asks; NULL: RUN_NOBODY                         */
+    const run_pipelines *pipelines; /* NULL: none are served                         */
 } api_http_request;
 
 enum api_call_kind {

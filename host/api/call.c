@@ -143,6 +143,8 @@ bool api_call_summary(const api_call *call, api_summary *summary)
 
 void api_call_cancel(api_call *call)
 {
+    if (call->dialect && call->dialect->cancel)
+        call->dialect->cancel(call->state);
     for (size_t i = 0; i < call->n_turns; i++)
         run_cancel(call->turns[i]);
 }

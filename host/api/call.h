@@ -20,6 +20,7 @@ typedef struct call_dialect {
      * body. What it wants to keep of the event it takes out of it. [loop] */
     void (*on_event)(api_call *call, void *state, run_event *event, api_emit emit, void *arg);
     void (*close)(void *state);
+    void (*cancel)(void *state); /* END is wanted soon; NULL: its turns are cancelled. [any] */
 } call_dialect;
 
 struct api_call {

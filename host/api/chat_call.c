@@ -38,7 +38,7 @@ static void close_state(void *state)
     reply_close(state);
 }
 
-static const call_dialect dialect = {on_event, close_state};
+static const call_dialect dialect = {.on_event = on_event, .close = close_state};
 
 /* ------------------------------------------------------------------- starting -- */
 

@@ -62,6 +62,9 @@ api_call *server_ready(const api_context *context);
 api_call *server_metrics(const api_context *context);
 api_call *server_version(const api_context *context);
 
+/* pipelines_call.c */
+api_call *pipelines_ask(const api_context *context, enum route_name route);
+
 /* A body that must be a JSON object. NULL: refused. The caller deletes it. */
 cJSON *handlers_body(const char *data, size_t size, api_error *error);
 

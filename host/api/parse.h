@@ -84,9 +84,10 @@ bool items_parse(parse_state *state);
 bool parse_model(parse_state *state);
 bool params_sampling(parse_state *state); /* from temperature to seed */
 bool params_stop(parse_state *state);
+bool params_priority(parse_state *state);
 bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
 bool messages_parse(parse_state *state);
-/* n, stream, stream_options, logit_bias. Needs request->model. */
+/* n, stream, stream_options, logit_bias, priority. Needs request->model. */
 bool choices_parse(parse_state *state, parse_choices *choices);
 /* How much is to be thought: one of PARSE_EFFORTS. */
 bool params_effort(parse_state *state, const char *effort);

@@ -63,7 +63,7 @@ static void close_state(void *state)
     responses_stream_close(state);
 }
 
-static const call_dialect responses_dialect = {on_event, close_state};
+static const call_dialect responses_dialect = {.on_event = on_event, .close = close_state};
 
 api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
                           const char *lane, enum api_call_kind kind, run_listener listener,

@@ -102,7 +102,7 @@ static void on_delete_event(api_call *call, void *state, run_event *event, api_e
     call_set_error(call, &error);
 }
 
-static const call_dialect delete_dialect = {on_delete_event, free};
+static const call_dialect delete_dialect = {.on_event = on_delete_event, .close = free};
 
 api_call *responses_delete(const api_context *context)
 {

@@ -32,6 +32,13 @@ static const struct route {
     {"GET", "/health", ROUTE_READY},
     {"GET", "/metrics", ROUTE_METRICS},
     {"GET", "/version", ROUTE_VERSION},
+    {"GET", "/pipelines", ROUTE_PIPELINES},
+    {"POST", "/pipelines/{id}/runs", ROUTE_PIPELINE_START},
+    {"GET", "/runs", ROUTE_RUNS},
+    {"GET", "/runs/{id}", ROUTE_RUN},
+    {"GET", "/runs/{id}/events", ROUTE_RUN_EVENTS},
+    {"POST", "/runs/{id}/cancel", ROUTE_RUN_CANCEL},
+    {"POST", "/runs/{id}/answer", ROUTE_RUN_ANSWER},
 };
 
 #define N_ROUTES (sizeof routes / sizeof routes[0])

@@ -30,7 +30,14 @@ enum route_name {
     ROUTE_HEALTH,
     ROUTE_READY,
     ROUTE_METRICS,
-    ROUTE_VERSION
+    ROUTE_VERSION,
+    ROUTE_PIPELINES,
+    ROUTE_PIPELINE_START,
+    ROUTE_RUNS,
+    ROUTE_RUN,
+    ROUTE_RUN_EVENTS,
+    ROUTE_RUN_CANCEL,
+    ROUTE_RUN_ANSWER
 };
 
 /* id gets the part of the path that stands for {id}, or "". ROUTE_NONE: *error says

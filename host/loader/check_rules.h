@@ -109,9 +109,11 @@ typedef struct check_step {
     bool sample;
     struct pawl_top *top; /* or NULL                          */
     uint32_t n_top;       /* in: room in top[]; out: how many */
-    int32_t token;        /* out */
-    float logprob;        /* out */
-    int32_t status;       /* out */
+    float *logits;        /* n_logits rows of the last tokens, or NULL */
+    uint64_t n_logits;
+    int32_t token;  /* out */
+    float logprob;  /* out */
+    int32_t status; /* out */
 } check_step;
 
 /* One pass over all steps; submit and wait. */

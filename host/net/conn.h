@@ -71,7 +71,8 @@ typedef struct net_measures {
 
 struct net_server {
     run_runtime *runtime;
-    const base_clock *clock; /* the runtime's, which it outlives */
+    const run_pipelines *pipelines; /* NULL: none */
+    const base_clock *clock;        /* the runtime's, which it outlives */
     size_t max_body;
     uint32_t max_connections;
     int socket_lifetime; /* all in seconds; 0: no limit */

@@ -43,7 +43,8 @@ static api_call *make_call(exchange *ex, run_listener listener)
                                 .body = x->body,
                                 .body_size = x->body_size,
                                 .request_id = x->request_id,
-                                .caller = &x->caller};
+                                .caller = &x->caller,
+                                .pipelines = ex->conn->server->pipelines};
     api_call *call = api_http(ex->conn->server->runtime, &request, listener);
     free(x->body);
     x->body = NULL;

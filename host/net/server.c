@@ -151,6 +151,7 @@ static void configure(net_server *server, const net_config *config)
 {
     int ping = seconds_or(config->ping_interval, 30);
     server->runtime = config->runtime;
+    server->pipelines = config->pipelines;
     server->clock = run_clock(config->runtime);
     server->drain = config->drain ? seconds_or(config->drain, 0) : 0;
     server->log_access = config->log_access;

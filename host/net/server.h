@@ -15,32 +15,34 @@
 #ifndef NET_SERVER_H
 #define NET_SERVER_H
 
+#include "run/pipelines.h"
 #include "run/runtime.h"
 
 typedef struct net_server net_server;
 
 /* Where 0 is given, the number after it holds, but for drain. Times are in seconds. */
 typedef struct net_config {
-    const char *listen;         /* "HOST:PORT"; port 0: any free one. Other addresses than
-                                 * loopback only with keys                               */
-    run_runtime *runtime;       /* outlives net_serve()                                  */
-    size_t max_body;            /* 0: 32 MiB, of a body and of a socket message          */
-    uint32_t max_connections;   /* 0: 1024                                               */
-    uint32_t socket_lifetime;   /* 0: 3600; NET_FOREVER: no limit                        */
-    uint32_t socket_grace;      /* 0: 30, for what runs when a socket's life is over     */
-    uint32_t ping_interval;     /* 0: 30, for sockets; two misses end one                */
-    uint32_t comment_interval;  /* 0: 15, between bytes of an event stream               */
-    uint32_t idle_timeout;      /* 0: 120, for an HTTP connection between requests       */
-    uint32_t header_timeout;    /* 0: 10, from a connection to its first whole head      */
-    uint32_t body_timeout;      /* 0: 15, in which 1 KiB of a body or a message must come */
-    uint32_t write_timeout;     /* 0: 30, in which a client must take a byte of what waits */
-    uint32_t max_per_address;   /* connections of one client; 0: a quarter of all, and
-                                 * from loopback all                                     */
-    const char *key_file;       /* a key a line, or NULL. Where there are keys (also of   */
-    const char *key;            /* the store), clients must show one. One more, or NULL  */
-    const char *const *hosts;   /* n_hosts names that clients may call it by, beside its */
-    size_t n_hosts;             /* own; "*": any                                         */
-    const char *const *origins; /* n_origins pages that may use it; "*": any             */
+    const char *listen;             /* "HOST:PORT"; port 0: any free one. Other addresses than
+                                     * loopback only with keys                               */
+    run_runtime *runtime;           /* outlives net_serve()                                  */
+    const run_pipelines *pipelines; /* likewise; NULL: none are served                   */
+    size_t max_body;                /* 0: 32 MiB, of a body and of a socket message          */
+    uint32_t max_connections;       /* 0: 1024                                               */
+    uint32_t socket_lifetime;       /* 0: 3600; NET_FOREVER: no limit                        */
+    uint32_t socket_grace;          /* 0: 30, for what runs when a socket's life is over     */
+    uint32_t ping_interval;         /* 0: 30, for sockets; two misses end one                */
+    uint32_t comment_interval;      /* 0: 15, between bytes of an event stream               */
+    uint32_t idle_timeout;          /* 0: 120, for an HTTP connection between requests       */
+    uint32_t header_timeout;        /* 0: 10, from a connection to its first whole head      */
+    uint32_t body_timeout;          /* 0: 15, in which 1 KiB of a body or a message must come */
+    uint32_t write_timeout;         /* 0: 30, in which a client must take a byte of what waits */
+    uint32_t max_per_address;       /* connections of one client; 0: a quarter of all, and
+                                     * from loopback all                                     */
+    const char *key_file;           /* a key a line, or NULL. Where there are keys (also of   */
+    const char *key;                /* the store), clients must show one. One more, or NULL  */
+    const char *const *hosts;       /* n_hosts names that clients may call it by, beside its */
+    size_t n_hosts;                 /* own; "*": any                                         */
+    const char *const *origins;     /* n_origins pages that may use it; "*": any             */
     size_t n_origins;
     const char *tls_cert; /* PEM files, or NULL both: no TLS                       */
     const char *tls_key;

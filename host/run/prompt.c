@@ -10,6 +10,10 @@
 
 #define MAX_RENDERED_BYTES (256u << 20)
 
+/* A system part of less is computed again as fast as its state is found. */
+#define MIN_CUT_BYTES 512
+#define MIN_CUT_TOKENS 128
+
 /* The chat plugin's answer, taken apart. Segments point into json and text. */
 typedef struct rendered {
     cJSON *json;            /* what render() wrote                        */
@@ -24,14 +28,15 @@ static void rendered_clear(rendered *r)
     *r = (rendered){0};
 }
 
-static char *chat_request_json(const run_request *request, cJSON *messages)
+/* opening: of a reply, at the end. */
+static char *chat_request_json(const run_request *request, cJSON *messages, bool opening)
 {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddItemReferenceToObject(json, "messages", messages);
     if (request->tools)
         cJSON_AddItemReferenceToObject(json, "tools", request->tools);
     cJSON_AddStringToObject(json, "tool_choice", request->tools_off ? "none" : "auto");
-    cJSON_AddBoolToObject(json, "add_generation_prompt", request->generate || request->score);
+    cJSON_AddBoolToObject(json, "add_generation_prompt", opening);
     if (request->thinking >= 0)
         cJSON_AddBoolToObject(json, "thinking", request->thinking);
     if (request->reasoning_effort)
@@ -272,23 +277,95 @@ static bool too_long(const run_model *model, const rendered *r, uint64_t limit, 
     return true;
 }
 
+/* The messages of the system before all others, in a new array of references. */
+static cJSON *system_part(const cJSON *messages, size_t *n_bytes)
+{
+    cJSON *part = cJSON_CreateArray();
+    const cJSON *message;
+    cJSON_ArrayForEach(message, messages)
+    {
+        const char *role = json_get_text(message, "role"), *text;
+        if (!role || (strcmp(role, "system") != 0 && strcmp(role, "developer") != 0))
+            break;
+        text = json_get_text(message, "content");
+        *n_bytes += text ? strlen(text) : 0;
+        cJSON_AddItemReferenceToArray(part, (cJSON *)(uintptr_t)message);
+    }
+    return part;
+}
+
+/* How many bytes two texts begin with alike. */
+static uint64_t common_bytes(const rendered *a, const rendered *b)
+{
+    place at = {0, 0}, bt = {0, 0};
+    for (uint64_t n = 0;; n++) {
+        skip_ends(a, &at);
+        skip_ends(b, &bt);
+        if (at.segment == a->n_segments || bt.segment == b->n_segments ||
+            a->segments[at.segment].text.data[at.offset++] !=
+                b->segments[bt.segment].text.data[bt.offset++])
+            return n;
+    }
+}
+
+/* How many of the tokens lie within so many bytes of the text. */
+static uint64_t tokens_within(const run_model *model, const run_prompt *prompt, uint64_t n_bytes)
+{
+    bool bos =
+        model->vocabulary.add_bos && prompt->n_tokens && prompt->tokens[0] == model->vocabulary.bos;
+    uint64_t n = bos;
+    while (n < prompt->n_tokens) {
+        uint64_t size = model->tokenizer_api->piece(model->tokenizer, prompt->tokens[n]).size;
+        if (size > n_bytes)
+            break;
+        n_bytes -= size;
+        n++;
+    }
+    return n;
+}
+
+/* Cuts a prompt behind its system part, whose state other conversations may share. Where the
+ * part ends is seen by rendering it alone: the texts are the same up to there. */
+static void cut_system_part(const run_request *request, const cJSON *messages, const rendered *r,
+                            run_prompt *prompt)
+{
+    size_t n_bytes = 0;
+    cJSON *part = system_part(messages, &n_bytes);
+    bool large = cJSON_GetArraySize(part) > 0 && (request->tools || n_bytes >= MIN_CUT_BYTES);
+    large = large && !prompt->estimated && !prompt->n_taken_over;
+    char *json = large ? chat_request_json(request, part, false) : NULL;
+    run_refusal ignored = {0}; /* a dialect may want more than a system part */
+    rendered alone = {0};
+    if (json && render(request->model, json, &alone, &ignored)) {
+        uint64_t n = tokens_within(request->model, prompt, common_bytes(&alone, r));
+        if (n >= MIN_CUT_TOKENS && n < prompt->n_tokens)
+            prompt->cuts[prompt->n_cuts++] = n;
+    }
+    rendered_clear(&alone);
+    free(json);
+    cJSON_Delete(part);
+}
+
 static bool build_once(const run_request *request, cJSON *messages, bool whole_history,
                        uint64_t limit, run_prompt *prompt, run_refusal *refusal)
 {
     const run_model *model = request->model;
     rendered r = {0};
     run_prompt_clear(prompt);
-    prompt->chat_request = chat_request_json(request, messages);
+    prompt->chat_request =
+        chat_request_json(request, messages, request->generate || request->score);
     bool ok = prompt->chat_request
                   ? render(model, prompt->chat_request, &r, refusal)
                   : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
     if (ok && !too_long(model, &r, limit, prompt))
         ok = (whole_history && take_over(model, &r, request->parent, prompt, refusal)) ||
              encode_all(model, &r, prompt, refusal);
-    if (ok)
+    if (ok) {
         find_stop_tokens(model, &r, prompt);
-    if (ok && request->score && !prompt->estimated)
-        ok = add_scored(model, &r, request->score, prompt, refusal);
+        cut_system_part(request, messages, &r, prompt);
+        if (request->score && !prompt->estimated)
+            ok = add_scored(model, &r, request->score, prompt, refusal);
+    }
     rendered_clear(&r);
     return ok;
 }

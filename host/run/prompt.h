@@ -16,6 +16,7 @@
 #include "run/history.h"
 
 #define RUN_MAX_STOP_TOKENS 16
+#define RUN_MAX_CUTS 8
 
 typedef struct run_prompt {
     int32_t *tokens;
@@ -26,6 +27,10 @@ typedef struct run_prompt {
     char *chat_request;    /* JSON that was rendered, for the parser  */
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
     size_t n_stop_tokens;
+    uint64_t cuts[RUN_MAX_CUTS]; /* n_cuts places, ascending, at which a pass is to end:
+                                  * state up to there is worth saving. The end of the
+                                  * system part is one                      */
+    size_t n_cuts;
 } run_prompt;
 
 /* False: refused. On success the prompt is the caller's to run_prompt_clear(). */

@@ -23,6 +23,13 @@
 #define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
 #define RUN_MAX_TOP_LOGPROBS 20
 
+/* Which of two classes a turn is served in: the first goes before the second. */
+enum run_priority {
+    RUN_INTERACTIVE, /* somebody waits for it                                       */
+    RUN_BATCH,       /* takes what the others leave, and may be interrupted by them */
+    RUN_PRIORITIES
+};
+
 typedef struct run_request {
     atomic_int references;  /* touched by retain and free alone              */
     char id[CLOCK_ID_SIZE]; /* "resp_…", made by run_request_new             */
@@ -65,6 +72,8 @@ typedef struct run_request {
     float *bias;            /* as many, or NULL                         */
     char *reasoning_effort; /* "low", …, or NULL                             */
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
+
+    enum run_priority priority; /* its class */
 } run_request;
 
 run_request *run_request_new(const base_clock *clock); /* NULL without memory */

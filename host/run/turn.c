@@ -37,6 +37,11 @@ void run_cancel(run_turn *turn)
     atomic_store(&turn->cancelled, true);
 }
 
+void run_demote(run_turn *turn)
+{
+    atomic_store(&turn->demoted, true);
+}
+
 /* Where the timeline must end: the context, or the prompt and max_tokens. */
 static uint64_t length_limit(const run_turn *turn)
 {
@@ -59,6 +64,7 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
     }
     atomic_init(&turn->references, 1);
     turn->request = request;
+    turn->standing.priority = request->priority;
     turn->listener = listener;
     turn->clock = clock;
     turn->arrived = clock->monotonic_ns(clock->context);
@@ -113,19 +119,27 @@ static int64_t now(const run_turn *turn)
     return turn->clock->monotonic_ns(turn->clock->context);
 }
 
-void run_turn_in_progress(run_turn *turn, uint64_t cached)
+void run_turn_in_progress(run_turn *turn)
 {
     turn->admitted = now(turn);
-    if (is_measured(turn)) {
+    if (is_measured(turn))
         observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
-        count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
-        count(turn, MEASURE_CACHED_TOKENS, cached);
-        count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
-        count(turn, MEASURE_PREFIX_HITS, cached);
-    }
-    turn->usage.cached_tokens = cached;
     turn->in_progress = true;
     send(turn, run_event_new(RUN_IN_PROGRESS));
+}
+
+void run_turn_computed(run_turn *turn, uint64_t cached)
+{
+    if (turn->computed)
+        return;
+    turn->computed = true;
+    turn->usage.cached_tokens = cached;
+    if (!is_measured(turn))
+        return;
+    count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
+    count(turn, MEASURE_CACHED_TOKENS, cached);
+    count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
+    count(turn, MEASURE_PREFIX_HITS, cached);
 }
 
 static bool ends_reply(const run_turn *turn, int32_t token, uint64_t n_generated)

@@ -10,7 +10,7 @@
  *
  * What it does not get is a file system of its own: it reads and writes what we may.
  *
- * Called on a thread that lives on (pool.h): the program dies with the thread. No Lua.
+ * Called on a thread that lives on (crew.h): the program dies with the thread. No Lua.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -6,7 +6,7 @@
 #include "script/docs.h"
 
 #include "base/utf8.h"
-#include "script/pool.h"
+#include "script/crew.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -225,7 +225,7 @@ static bool walk_folder(walk *w, int depth)
     bool good = true;
     for (struct dirent *e; good && (e = readdir(folder));) {
         good = walk_entry(w, fd, e->d_name, depth);
-        if (good && pool_is_stopped(w->stop_fd))
+        if (good && crew_is_stopped(w->stop_fd))
             good = failure_set(w->why, "cancelled", false, "it was cancelled");
     }
     closedir(folder);
@@ -303,7 +303,7 @@ bool docs_read(const docs *d, const char *path, int stop_fd, buf *out, failure *
             good = explain(path, why);
         else if (n > 0 && !buf_add(out, block, (size_t)n))
             good = too_large(path, out->max, why);
-        else if (pool_is_stopped(stop_fd))
+        else if (crew_is_stopped(stop_fd))
             good = failure_set(why, "cancelled", false, "it was cancelled");
     }
     free(block);

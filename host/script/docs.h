@@ -5,7 +5,7 @@
  * whatever "..", links and renames say; a kernel without openat2() is walked name by name, and
  * "..", and links, are refused. Only regular files are read: never a pipe or a device.
  *
- * Immutable once open; everything else is called on a thread of the pool. No Lua.
+ * Immutable once open; everything else is called on a thread of the crew. No Lua.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

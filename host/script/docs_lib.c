@@ -76,7 +76,7 @@ static reading *make_one(lua_State *L, const docs *d, size_t max_bytes)
 
 /* ------------------------------------------------------------- list */
 
-/* [pool] */
+/* [crew] */
 static void run_list(void *work, int stop_fd)
 {
     reading *r = work;
@@ -115,12 +115,12 @@ static int core_docs_list(lua_State *L)
 
 /* ------------------------------------------------------------- hash */
 
-/* [pool] */
+/* [crew] */
 static void run_hash(void *work, int stop_fd)
 {
     reading *r = work;
     r->hashes = calloc(r->n_paths, sizeof r->hashes[0]);
-    for (size_t i = 0; r->hashes && i < r->n_paths && !pool_is_stopped(stop_fd); i++)
+    for (size_t i = 0; r->hashes && i < r->n_paths && !crew_is_stopped(stop_fd); i++)
         if (!docs_hash(r->docs, r->paths[i], stop_fd, r->hashes[i], &r->why))
             r->hashes[i][0] = '\0';
     r->good = r->hashes || failure_set(&r->why, "busy", true, "no memory for digests");
@@ -185,7 +185,7 @@ static int push_bytes(lua_State *L, const void *work)
     return 1;
 }
 
-/* [pool] */
+/* [crew] */
 static void run_read(void *work, int stop_fd)
 {
     reading *r = work;
@@ -202,7 +202,7 @@ static int core_docs_read(lua_State *L)
     return jobs_begin(L, "read") ? jobs_wait(L, &kind, make_one(L, d, (size_t)most)) : 1;
 }
 
-/* [pool] */
+/* [crew] */
 static void run_text(void *work, int stop_fd)
 {
     reading *r = work;

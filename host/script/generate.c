@@ -28,6 +28,7 @@ static bool fill_request(run_request *r, const session *s, const run_runtime *ru
     r->tools_off = o->tools_off;
     r->thinking = o->thinking;
     r->forget = o->forget;
+    r->priority = o->batch ? RUN_BATCH : RUN_INTERACTIVE;
     if (o->tools && json_parse(o->tools, strlen(o->tools), &r->tools, NULL) != PAWL_OK)
         return false;
     if (o->effort && !(r->reasoning_effort = strdup(o->effort)))

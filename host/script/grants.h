@@ -10,12 +10,12 @@
 #define SCRIPT_GRANTS_H
 
 #include "script/docs.h"
-#include "script/pool.h"
+#include "script/crew.h"
 #include "script/script.h"
 #include "script/tools.h"
 
 struct script_grants {
-    pool *pool;         /* who does the work                      */
+    crew *crew;         /* who does the work                      */
     const docs *docs;   /* ctx.docs; NULL: there are no documents */
     const tools *tools; /* names for ctx:tools; NULL: there are none */
 };

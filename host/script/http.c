@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "script/address.h"
-#include "script/pool.h"
+#include "script/crew.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -173,7 +173,7 @@ static CURLcode transfer(CURLM *multi, const http_request *r, int64_t deadline_n
             return CURLE_OPERATION_TIMEDOUT;
         if (curl_multi_perform(multi, &running) != CURLM_OK)
             return CURLE_OUT_OF_MEMORY;
-        *stopped = pool_is_stopped(r->stop_fd);
+        *stopped = crew_is_stopped(r->stop_fd);
         if (*stopped)
             return CURLE_ABORTED_BY_CALLBACK;
         if (running)

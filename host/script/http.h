@@ -8,7 +8,7 @@
  * refused, unless the tool says `private` or has the address in its URL. No proxies, cookies,
  * .netrc or compression. Connections are not kept.
  *
- * Called on a thread of the pool; http_begin() and http_end() on [main]. No Lua.
+ * Called on a thread of the crew; http_begin() and http_end() on [main]. No Lua.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ typedef struct http_request {
     size_t n_origins;           /*                                       */
     bool private_addresses;     /* names may mean addresses that are not public */
     int64_t timeout_ms;
-    int stop_fd; /* as of pool.h */
+    int stop_fd; /* as of crew.h */
 } http_request;
 
 typedef struct http_reply {

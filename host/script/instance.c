@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAX_TITLE 200
 
@@ -56,8 +57,8 @@ static void on_written(void *arg, pawl_status status, const pawl_error *error)
 }
 
 /* Puts a row, or a step where row is NULL, and waits. */
-static pawl_status write_now(store *kept, const store_run *row, const char *text,
-                             const store_addition *more, pawl_error *error)
+static pawl_status write_once(store *kept, const store_run *row, const char *text,
+                              const store_addition *more, pawl_error *error)
 {
     static const pending_kind kind = {.destroy = destroy_write};
     pending_hub *hub = pending_hub_open(NULL, NULL);
@@ -83,6 +84,20 @@ static pawl_status write_now(store *kept, const store_run *row, const char *text
     pending_release(&w->base);
     pending_hub_close(hub);
     return status;
+}
+
+/* The same; a store that has too much to write is asked again for a while. */
+static pawl_status write_now(store *kept, const store_run *row, const char *text,
+                             const store_addition *more, pawl_error *error)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    pawl_status status;
+    for (int tries = 500;; tries--) {
+        status = write_once(kept, row, text, more, error);
+        if (status != PAWL_E_BUSY || tries == 0)
+            return status;
+        nanosleep(&pause, NULL);
+    }
 }
 
 static pawl_status put_row(instance *i, const char *state, const char *result, const char *text,
@@ -334,6 +349,16 @@ pawl_status instance_answer(run_runtime *runtime, const run_caller *caller, cons
     return status;
 }
 
+pawl_status instance_give_up(run_runtime *runtime, const store_run *row, pawl_error *error)
+{
+    const base_clock *clock = run_clock(runtime);
+    store_run given_up = *row;
+    given_up.state = "cancelled";
+    given_up.result = "{\"code\":\"cancelled\",\"message\":\"it was cancelled while it waited\"}";
+    given_up.updated_ms = clock->wall_ms(clock->context);
+    return write_now(run_store(runtime), &given_up, NULL, NULL, error);
+}
+
 /* ------------------------------------------------------------- running */
 
 const char *instance_id(const instance *i)
@@ -418,7 +443,7 @@ static void record_end(instance *i, const script_result *result)
     const char *json = result->value ? result->value : failure ? failure : "null";
     snprintf(type, sizeof type, "run.%s", state);
     journal_say(i->journal, type, for_event(question ? question : json));
-    journal_flush(i->journal, true);
+    journal_finish(i->journal);
     if (put_row(i, state, json, NULL, &error) != PAWL_OK)
         log_write(PAWL_LOG_ERROR, "script", "%s: how it ended could not be stored: %s", i->id,
                   error.message);

@@ -41,6 +41,8 @@ pawl_status instance_resume(const instance_config *config, const char *id, insta
  * nothing, or wants another answer. Waits for the disk. */
 pawl_status instance_answer(run_runtime *runtime, const run_caller *caller, const char *id,
                             const char *answer, pawl_error *error);
+/* A run that waits, or was cut off and will not go on, is cancelled. Waits for the disk. */
+pawl_status instance_give_up(run_runtime *runtime, const store_run *row, pawl_error *error);
 /* The row of a run of this tenant's; the caller free()s it. */
 pawl_status instance_look(run_runtime *runtime, const run_caller *caller, const char *id,
                           store_run **run, pawl_error *error);

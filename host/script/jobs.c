@@ -1,5 +1,5 @@
 /*
- * script/jobs.c - jobs that a script has given to the pool, from its side. See jobs.h.
+ * script/jobs.c - jobs that a script has given to the crew, from its side. See jobs.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,12 +16,12 @@ static const char busy_key = 'b';
 
 /* What a script holds of one. */
 typedef struct handle {
-    pool_job *job; /* NULL: its result was taken */
+    crew_job *job; /* NULL: its result was taken */
 } handle;
 
 /* ------------------------------------------------------------- slots */
 
-static void release(pool_job **slot)
+static void release(crew_job **slot)
 {
     if (*slot)
         pending_release(&(*slot)->base);
@@ -29,7 +29,7 @@ static void release(pool_job **slot)
 }
 
 /* Of those that were cancelled nobody takes the result. */
-static bool is_left_over(pool_job *j)
+static bool is_left_over(crew_job *j)
 {
     pending_lock(&j->base);
     bool left = j->base.ended && j->base.cancelled;
@@ -37,9 +37,9 @@ static bool is_left_over(pool_job *j)
     return left;
 }
 
-static pool_job **free_slot(jobs *all)
+static crew_job **free_slot(jobs *all)
 {
-    pool_job **found = NULL;
+    crew_job **found = NULL;
     for (size_t i = 0; i < JOBS_AT_ONCE; i++) {
         if (all->list[i] && is_left_over(all->list[i]))
             release(&all->list[i]);
@@ -101,12 +101,12 @@ bool jobs_begin(lua_State *L, const char *what)
 int jobs_wait(lua_State *L, const jobs_kind *kind, void *work)
 {
     script *s = script_of(L);
-    pool_job **slot = free_slot(&s->jobs);
+    crew_job **slot = free_slot(&s->jobs);
     handle *h = lua_touserdata(L, -1);
     if (work)
-        h->job = pool_start(s->config.grants->pool, s->config.hub, kind->run, kind->clear, work);
+        h->job = crew_start(s->config.grants->crew, s->config.hub, kind->run, kind->clear, work);
     if (!h->job)
-        return env_failure(L, "busy", true, "too much waits for the pool of threads now");
+        return env_failure(L, "busy", true, "too much waits for the crew now");
     if (slot) {
         pending_retain(&h->job->base);
         *slot = h->job;

@@ -1,5 +1,5 @@
 /*
- * script/jobs.h - jobs that a script has given to the pool, from its side.
+ * script/jobs.h - jobs that a script has given to the crew, from its side.
  *
  * What a job brings back is kept outside the script's memory until the script takes it, so a
  * run has few at once: JOBS_AT_ONCE. One that wants another is told to try again.
@@ -10,18 +10,18 @@
 #define SCRIPT_JOBS_H
 
 #include "script/failure.h"
-#include "script/pool.h"
+#include "script/crew.h"
 
 #include <lua.h>
 
 #define JOBS_AT_ONCE 8 /* of one run */
 
 typedef struct jobs {
-    pool_job *list[JOBS_AT_ONCE]; /* a reference each, or NULL */
+    crew_job *list[JOBS_AT_ONCE]; /* a reference each, or NULL */
 } jobs;
 
 typedef struct jobs_kind {
-    void (*run)(void *work, int stop_fd);        /* [pool]                               */
+    void (*run)(void *work, int stop_fd);        /* [crew]                               */
     void (*clear)(void *work);                   /* frees it                             */
     int (*push)(lua_State *L, const void *work); /* pushes what it brought; how many values */
 } jobs_kind;

@@ -9,12 +9,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FLUSH_NS 100000000 /* an event waits no longer for others to share a write with */
 #define FLUSH_EVENTS 200   /* with so many it does not wait at all                      */
+#define MOST_WRITES 16     /* of one run under way: the store's queue is everybody's    */
 
 struct journal {
     atomic_int references; /* the run's, and one of each write under way */
+    atomic_int n_writes;   /* under way                                  */
     store *store;          /* NULL: nothing is kept                      */
     const base_clock *clock;
     journal_listener listener;
@@ -151,6 +154,7 @@ void journal_again(journal *j, const store_event *event)
 static void on_flushed(void *arg, pawl_status status, const pawl_error *error)
 {
     journal *j = arg;
+    atomic_fetch_sub(&j->n_writes, 1);
     if (status)
         log_write(PAWL_LOG_ERROR, "script", "%s: events are lost: %s", j->id, error->message);
     else if (j->listener.on_kept && !atomic_load(&j->closed))
@@ -165,13 +169,26 @@ static void number(store_event *list, size_t n, uint64_t first)
         list[i].seq = first + i;
 }
 
+/* One more write under way, until done has counted it off. */
+static pawl_status give(journal *j, const store_addition *more, store_done done, void *arg,
+                        pawl_error *error)
+{
+    atomic_fetch_add(&j->n_writes, 1);
+    pawl_status status = j->store->run_add(j->store, more, done, arg, error);
+    if (status)
+        atomic_fetch_sub(&j->n_writes, 1);
+    return status;
+}
+
 static bool flush(journal *j)
 {
     pawl_error error = {.struct_size = sizeof error};
     store_addition more = {.run = j->id, .events = j->waiting.list, .n_events = j->waiting.n};
+    if (atomic_load(&j->n_writes) >= MOST_WRITES)
+        return false;
     number(j->waiting.list, j->waiting.n, j->next_seq);
     atomic_fetch_add(&j->references, 1);
-    pawl_status status = j->store->run_add(j->store, &more, on_flushed, j, &error);
+    pawl_status status = give(j, &more, on_flushed, j, &error);
     if (status) {
         atomic_fetch_sub(&j->references, 1); /* never the last one */
         return false;
@@ -189,6 +206,16 @@ void journal_flush(journal *j, bool now)
         j->clock->monotonic_ns(j->clock->context) >= journal_due(j)) {
         if (!flush(j)) /* a full queue: again after a while */
             j->since_ns = j->clock->monotonic_ns(j->clock->context);
+    }
+}
+
+void journal_finish(journal *j)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    journal_flush(j, true);
+    for (int tries = 1000; journal_is_kept(j) && j->waiting.n && tries; tries--) {
+        nanosleep(&pause, NULL);
+        journal_flush(j, true);
     }
 }
 
@@ -218,6 +245,7 @@ static void on_written(void *arg, pawl_status status, const pawl_error *error)
 {
     journal_write *w = arg;
     journal *j = w->journal;
+    atomic_fetch_sub(&j->n_writes, 1);
     w->status = status;
     if (error)
         w->error = *error;
@@ -268,6 +296,8 @@ static pawl_status add(journal *j, const char *key, const char *value, journal_e
     pawl_status status = check_room(j, key, value, error);
     if (status)
         return status;
+    if (atomic_load(&j->n_writes) >= MOST_WRITES)
+        return pawl_fail(error, PAWL_E_BUSY, "the run has %d writes under way", MOST_WRITES);
     if (held && !join_waiting(j, held) && !flush(j))
         return pawl_fail(error, PAWL_E_BUSY, "the store has too much to write");
     store_addition more = {
@@ -277,7 +307,7 @@ static pawl_status add(journal *j, const char *key, const char *value, journal_e
         more.events = held->list;
         more.n_events = held->n;
     }
-    status = j->store->run_add(j->store, &more, done, arg, error);
+    status = give(j, &more, done, arg, error);
     if (status)
         return status;
     j->n_steps++;
@@ -314,6 +344,7 @@ pawl_status journal_keep(journal *j, pending_hub *hub, const char *key, const ch
 static void on_noted(void *arg, pawl_status status, const pawl_error *error)
 {
     journal *j = arg;
+    atomic_fetch_sub(&j->n_writes, 1);
     if (status)
         log_write(PAWL_LOG_ERROR, "script", "%s: %s", j->id, error->message);
     release(j);

@@ -15,7 +15,7 @@
 #include "script/pending.h"
 
 #define JOURNAL_MAX_KEY 512            /* bytes of a step's key                  */
-#define JOURNAL_MAX_VALUE (4u << 20)   /* bytes of its value                     */
+#define JOURNAL_MAX_VALUE (2u << 20)   /* bytes of its value                     */
 #define JOURNAL_MAX_STEPS 100000       /* of one run                             */
 #define JOURNAL_MAX_BYTES (256u << 20) /* keys and values of one run             */
 #define JOURNAL_MAX_EVENT (256u << 10) /* bytes of one event                     */
@@ -53,6 +53,8 @@ void journal_forget(journal_events *held);
 void journal_again(journal *j, const store_event *event);
 /* Gives what waits to the store, if it is time; now: whatever the time. */
 void journal_flush(journal *j, bool now);
+/* The same until nothing waits any more, as long as that is to be expected: the run ends. */
+void journal_finish(journal *j);
 /* When it will be time: monotonic; INT64_MAX: nothing waits. */
 int64_t journal_due(const journal *j);
 

@@ -11,7 +11,7 @@
 
 #define SCRIPT_MAX_SOURCE (1u << 20)   /* bytes of a script                            */
 #define SCRIPT_MAX_BLOCK (8u << 20)    /* bytes of one string, table part or call stack */
-#define SCRIPT_MIN_MEMORY (512u << 10) /* less than this runs nothing                  */
+#define SCRIPT_MIN_MEMORY (256u << 10) /* less than this runs nothing                  */
 
 /* 0 means any, but for memory. */
 typedef struct script_limits {

@@ -1,44 +1,45 @@
 /*
- * script/pool.h - threads for what scripts wait for and the worker is too busy for: files,
- * child processes, other people's servers.
+ * script/pool.h - threads that step the instances of a server, a slice at a time.
  *
- * The host opens one for all its runs. A job is a pending (pending.h): it runs on a thread of
- * the pool, and its end is told to the hub of the run that started it. A job that may take
- * long watches its stop descriptor, which can be read once the run has given it up.
- *
- * A child process that a thread starts dies with the thread, so these live until
- * pool_close(). No Lua here.
+ * An instance is on one thread at a time. One that waits is on none: its hub wakes it, or
+ * the clock does. One whose slice is over goes behind the others, so that a script which
+ * computes delays nobody by more than a slice for each of those before him.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef SCRIPT_POOL_H
 #define SCRIPT_POOL_H
 
-#include "script/pending.h"
+#include "script/instance.h"
 
-#define POOL_MAX_THREADS 64
-#define POOL_MAX_WAITING 4096 /* jobs that no thread has taken yet */
+#define POOL_MAX_RUNS 1024 /* at once, those that wait included */
+#define POOL_MAX_JOBS 256
+#define POOL_SLICE_NS 1000000
 
 typedef struct pool pool;
+typedef struct pool_place pool_place; /* of one instance */
 
-/* NULL: no memory, or no threads. */
-pool *pool_open(unsigned n_threads);
-/* Every run that has started jobs is closed. Waits for what is left of them. NULL allowed. */
-void pool_close(pool *p);
+/* ended(arg, id): an instance is gone. [a worker] */
+pool *pool_open(const base_clock *clock, size_t n_workers, void (*ended)(void *arg, const char *id),
+                void *arg, pawl_error *error);
+/* Stops the workers, does the jobs that wait, cuts off all instances: their rows go on
+ * saying that they run. Nothing is taken any more. [main] */
+void pool_stop(pool *p);
+void pool_free(pool *p); /* of one that was stopped. NULL allowed. [main] */
 
-typedef struct pool_job {
-    pending base;
-    struct pool_job *next;
-    int stop_fd;                          /* an eventfd                        */
-    void (*run)(void *work, int stop_fd); /* [pool] not called once cancelled */
-    void (*clear)(void *work);            /* frees it, done or not             */
-    void *work;
-} pool_job;
+/* Runs job(arg) on a worker. False: too many wait, or it is being closed. [any] */
+bool pool_do(pool *p, void (*job)(void *arg), void *arg);
 
-/* The work becomes the job's in every case. NULL: no memory, or too many wait. */
-pool_job *pool_start(pool *p, pending_hub *hub, void (*run)(void *work, int stop_fd),
-                     void (*clear)(void *work), void *work);
-/* Whether the job with this stop descriptor is not wanted any more. */
-bool pool_is_stopped(int stop_fd);
+/* A place for an instance that is being made. NULL: all are taken, or it is being closed. */
+pool_place *pool_reserve(pool *p);
+/* What the instance's configuration must have of its place. */
+void pool_configure(pool_place *place, instance_config *config);
+void pool_start(pool_place *place, instance *i); /* the instance becomes the pool's  */
+void pool_unreserve(pool_place *place);
+
+/* False: no instance of this id is here. [any] */
+bool pool_has(pool *p, const char *id);
+bool pool_cancel(pool *p, const char *id);
+size_t pool_count(pool *p); /* [any] */
 
 #endif /* SCRIPT_POOL_H */

@@ -138,6 +138,7 @@ int reply_push_refusal(lua_State *L, const run_refusal *refusal)
         [RUN_REFUSED_NOT_FOUND] = {"not_found", false},
         [RUN_REFUSED_STOPPING] = {"stopping", false},
         [RUN_REFUSED_INTERNAL] = {"internal", false},
+        [RUN_REFUSED_KEY_BUSY] = {"busy", true},
     };
     return env_failure(L, kinds[refusal->reason].code, kinds[refusal->reason].retryable, "%s",
                        refusal->message);

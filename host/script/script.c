@@ -175,7 +175,7 @@ bool script_load(const script_config *config, const char *const *roots, size_t n
     if (config->limits.memory < SCRIPT_MIN_MEMORY ||
         !sandbox_open(&s->box, config->clock, &config->limits, config->cancel)) {
         free_script(s);
-        return refuse(result, "a Lua state takes at least 512 KiB of memory");
+        return refuse(result, "a Lua state takes at least 256 KiB of memory");
     }
     lua_State *L = s->box.main;
     lua_pushcfunction(L, on_load_error); /* these take no memory */

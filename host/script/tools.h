@@ -56,7 +56,7 @@ void tools_close(tools *t); /* NULL allowed */
 const tool *tools_find(const tools *t, const char *name); /* NULL: there is none */
 
 /* Calls one; arguments: a JSON object. *json: what is in out is JSON, else UTF-8 text.
- * timeout_ms: 0: the tool's own; at most that. [pool] (tools_call.c) */
+ * timeout_ms: 0: the tool's own; at most that. [crew] (tools_call.c) */
 bool tools_call(const tools *t, const tool *which, const char *arguments, int64_t timeout_ms,
                 int stop_fd, buf *out, bool *json, failure *why);
 

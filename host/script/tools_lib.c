@@ -50,7 +50,7 @@ static int core_host_tool(lua_State *L)
 
 /* ------------------------------------------------------------- calling */
 
-/* [pool] */
+/* [crew] */
 static void run(void *work, int stop_fd)
 {
     calling *c = work;

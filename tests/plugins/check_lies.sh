@@ -69,6 +69,15 @@ resume engine.resume
 hot_mask engine.hot_mask
 tops engine.tops
 penalties engine.penalties
+pieces engine.pieces
+company engine.company
+order engine.order
+history engine.history
+workers engine.workers
+instance engine.instance
+capacity engine.capacity
+reserve engine.reserve
+returned engine.returned
 state engine.state
 damage engine.damage
 exchange exchange.state

@@ -157,6 +157,8 @@ static const bad_request bad_requests[] = {
           "\"4\",\"5\",\"6\",\"7\"]"),
      400, VALUE, "stop"},
     {WITH("\"ignore_eos\":1"), 400, TYPE, "ignore_eos"},
+    {WITH("\"priority\":\"urgent\""), 400, VALUE, "priority"},
+    {WITH("\"priority\":1"), 400, TYPE, "priority"},
     /* reasoning, text */
     {WITH("\"reasoning\":\"high\""), 400, TYPE, "reasoning"},
     {WITH("\"reasoning\":{\"effort\":\"huge\"}"), 400, VALUE, "reasoning.effort"},

@@ -201,6 +201,37 @@ static void test_assistant_items_join(void **state)
     run_request_free(request);
 }
 
+static uint64_t cut_of(bench *b, const char *role, int size, bool tools)
+{
+    char items[2000], text[1000];
+    memset(text, 'x', sizeof text);
+    text[size] = '\0';
+    snprintf(items, sizeof items,
+             "[{\"type\":\"message\",\"role\":\"%s\",\"content\":\"%s\"},"
+             "{\"type\":\"message\",\"role\":\"user\",\"content\":\"hi\"}]",
+             role, text);
+    run_request *request = ask(b, items, NULL);
+    run_prompt prompt;
+    if (tools)
+        request->tools = cJSON_Parse("[{\"type\":\"function\"}]");
+    assert_true(run_prompt_build(NULL, request, &prompt, &b->refusal));
+    uint64_t cut = prompt.n_cuts ? prompt.cuts[0] : 0;
+    run_prompt_clear(&prompt);
+    run_request_free(request);
+    return cut;
+}
+
+static void test_cut_behind_the_system_part(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    assert_int_equal(cut_of(&b, "system", 600, false), strlen("[system]") + 600 + 1);
+    assert_int_equal(cut_of(&b, "system", 300, false), 0); /* not worth it */
+    assert_int_equal(cut_of(&b, "system", 300, true), strlen("[system]") + 300 + 1);
+    assert_int_equal(cut_of(&b, "user", 600, false), 0);
+}
+
 static void test_too_long_names_both_numbers(void **state)
 {
     (void)state;
@@ -366,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_cut_parent_is_taken_over),
         cmocka_unit_test(test_other_text_is_not_taken_over),
         cmocka_unit_test(test_assistant_items_join),
+        cmocka_unit_test(test_cut_behind_the_system_part),
         cmocka_unit_test(test_too_long_names_both_numbers),
         cmocka_unit_test(test_truncation_drops_whole_turns),
         cmocka_unit_test(test_truncation_of_a_long_history),

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "script/child.h"
-#include "script/pool.h"
+#include "script/crew.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -235,7 +235,7 @@ static void it_can_be_stopped(void **state)
     close(spec.stop_fd);
 }
 
-/* ------------------------------------------------------------- the pool */
+/* ------------------------------------------------------------- the crew */
 
 static void run_true(void *work, int stop_fd)
 {
@@ -259,13 +259,13 @@ static void many_at_once(void **state)
     (void)state;
     enum { N = 40 };
     enum child_end end[N];
-    pool_job *jobs[N];
-    pool *p = pool_open(4);
+    crew_job *jobs[N];
+    crew *p = crew_open(4);
     pending_hub *hub = pending_hub_open(NULL, NULL);
     assert_non_null(p);
     for (int i = 0; i < N; i++) {
         end[i] = CHILD_ABSENT;
-        jobs[i] = pool_start(p, hub, run_true, keep, &end[i]);
+        jobs[i] = crew_start(p, hub, run_true, keep, &end[i]);
         assert_non_null(jobs[i]);
     }
     for (int i = 0; i < N / 2; i++) {
@@ -276,7 +276,7 @@ static void many_at_once(void **state)
     for (int i = 0; i < N; i++) /* the rest is given up: it is not begun, or stopped */
         pending_close(&jobs[i]->base);
     pending_hub_close(hub);
-    pool_close(p);
+    crew_close(p);
 }
 
 /* Whether this process, from now on, can make no namespaces. */

@@ -162,7 +162,7 @@ static const attack attacks[] = {
 
     /* Ways out. */
     {"what is absent", SCRIPT_DONE,
-     "for n in ('io os package require dofile loadfile load loadstring debug collectgarbage\\\n"
+     "for n in ('io os package dofile loadfile load loadstring debug collectgarbage\\\n"
      "coroutine warn setfenv getfenv module newproxy'):gmatch('%a+') do assert(_G[n] == nil, n) "
      "end\n"
      "assert(not string.dump and not string.pack and not string.unpack)"},
