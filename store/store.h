@@ -170,8 +170,8 @@ struct store {
     /* All keys, oldest first, in one allocation that the caller free()s. */
     pawl_status (*key_list)(store *s, store_key **keys, size_t *n_keys, pawl_error *error);
 
-    /* Adds a run, or gives the one of this id a new state, result and updated_ms; the rest
-     * of it never changes. text: of its source, kept once for all runs of it; NULL: it
+    /* Adds a run, or gives the one of this id a new state, params, result and updated_ms;
+     * the rest of it never changes. text: of its source, kept once for all runs of it; NULL: it
      * is there already. Refused at once: members that are missing or too long, states that
      * do not exist (PAWL_E_ARGUMENT, PAWL_E_LIMIT). Through done: a source that is not
      * there (PAWL_E_NOT_FOUND), the disk. Of runs that have ended, the STORE_MAX_RUNS

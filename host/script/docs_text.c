@@ -24,7 +24,7 @@
 #define HEAD_BYTES 1024 /* in which a PDF says that it is one */
 #define PDF_MEMORY (1024ull << 20)
 
-static const char *const environment[] = {"PATH=" CHILD_PATH, "LANG=C.UTF-8", "HOME=/", NULL};
+static const char *const environment[] = {("PATH=" CHILD_PATH), "LANG=C.UTF-8", "HOME=/", NULL};
 
 /* ------------------------------------------------------------- what it is */
 

@@ -181,7 +181,7 @@ static pawl_status read_request(const cJSON *json, tool *t, pawl_error *error)
 /* The environment of a command: a few of ours, and those it names. */
 static pawl_status read_environment(const cJSON *names, tool *t, pawl_error *error)
 {
-    static const char *const usual[] = {"PATH=" CHILD_PATH, "LANG=C.UTF-8", "HOME=/",
+    static const char *const usual[] = {("PATH=" CHILD_PATH), "LANG=C.UTF-8", "HOME=/",
                                         "TMPDIR=/tmp"};
     const cJSON *name;
     bool good = true;

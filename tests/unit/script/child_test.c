@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-static const char *const environment[] = {"PATH=" CHILD_PATH, "LANG=C", NULL};
+static const char *const environment[] = {("PATH=" CHILD_PATH), "LANG=C", NULL};
 
 static child_spec a_spec(const char *const *argv)
 {
