@@ -20,6 +20,7 @@ typedef struct command {
 static const command commands[] = {
     {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
     {"run", "pawl run", cmd_run, "run a pipeline: a Lua file, on models it is given"},
+    {"test", "pawl test", cmd_test, "run the tests of pipelines, on scripted models"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
     {"key", "pawl key", cmd_key, "add, list and revoke API keys"},

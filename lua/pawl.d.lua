@@ -49,6 +49,29 @@ local h = {}
 ---@return pawl.Pipeline
 function h.pipeline(pipeline) end
 
+---@class pawl.Case
+---@field name? string
+---@field params? table  the input
+---@field replies? table[] of the model, in order; the first that fits is given:
+---{ when = TEXT or {TEXT, …}, text = TEXT, delay_ms =, fail_at =, fail_status = }, where `when`
+---is looked for in the user's latest message and what follows it; without it it always fits
+---@field model? table   further members of the replay model, as { context = 1000 }
+---@field docs? table<string, string> texts by path, for ctx.docs
+---@field tools? table[] the host's tools, as in the file of --tools
+---@field seconds? number most time; without it 60
+---@field result? any    what it must return: members that are not named here may be there
+---@field emits? table[] {type=, data=} that must be emitted, in any order; others may be
+---@field error? string  what must be in the message of the error it fails with
+---@field calls? integer how many turns it must make
+---@field check? fun(outcome: table) raises where { result, error = {code, message}, emits, calls,
+---tokens } is not as it should be
+
+---Tests for `pawl test`: NAME_test.lua returns them, and they test NAME.lua, or the file
+---`pipeline` beside it.
+---@param cases pawl.Case[]
+---@return pawl.Pipeline
+function h.tests(cases) end
+
 ---JSON text of a value. Members are sorted by name. A table is an array if it has elements
 ---and nothing else, or is marked; {} is an object.
 ---Raises: functions, NaN, holes, mixed keys, tables within themselves or 64 levels deep.

@@ -507,3 +507,22 @@ function ctx.chunk(self, text, options)
   end
   return pieces
 end
+
+-- ------------------------------------------------------------ tests
+
+-- A pipeline that gives its cases, and then judges what became of one.
+function h.tests(cases)
+  check_type(cases, "table", "the list of cases")
+  return h.pipeline { name = "tests", run = function(_, input)
+    if input.case then
+      local ok, why = pcall(cases[input.case].check, input.outcome)
+      return { failed = not ok and tostring(why) or nil }
+    end
+    local list = {}
+    for i, case in ipairs(cases) do
+      list[i] = {}
+      for name, value in next, case do list[i][name] = type(value) == "function" and true or value end
+    end
+    return { pipeline = cases.pipeline, cases = h.array(list) }
+  end }
+end
