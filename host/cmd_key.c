@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "open_data.h"
 #include "store/control.h"
 #include "store/sqlite_store.h"
 #include "store/wait.h"
@@ -271,23 +271,14 @@ static pawl_status open_store(const char *folder, store **out, pawl_error *error
     return status;
 }
 
-static char *default_folder(void)
-{
-    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (base && base[0])
-        return file_join(base, "pawl");
-    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
-}
-
 static pawl_status act(const options *o, pawl_error *error)
 {
     store *s = NULL;
-    char *fallback = o->data ? NULL : default_folder();
-    const char *folder = o->data ? o->data : fallback;
+    char *folder = open_data_folder(o->data);
     if (!folder)
         return pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
     pawl_status status = open_store(folder, &s, error);
-    free(fallback);
+    free(folder);
     if (status)
         return status;
     const base_clock *clock = clock_system();

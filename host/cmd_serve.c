@@ -9,10 +9,10 @@
  */
 #include "commands.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "net/server.h"
+#include "open_data.h"
 #include "run/ready.h"
 #include "script/runs.h"
 #include "serve_options.h"
@@ -24,24 +24,13 @@
 
 #define MOST_SCRIPT_MEMORY ((size_t)1 << 30) /* of one run; a pipeline may ask for less */
 
-/* $XDG_DATA_HOME/pawl or ~/.local/share/pawl, to be free()d. */
-static char *default_data_folder(void)
-{
-    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (base && base[0])
-        return file_join(base, "pawl");
-    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
-}
-
 static pawl_status open_store(const config *c, metrics *all, store **out, pawl_error *error)
 {
-    const char *given = config_text(c, CONFIG_DATA);
-    char *fallback = given ? NULL : default_data_folder();
-    const char *folder = given ? given : fallback;
+    char *folder = open_data_folder(config_text(c, CONFIG_DATA));
     pawl_status status = folder
                              ? sqlite_store_open_measured(folder, all, out, error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
-    free(fallback);
+    free(folder);
     return status;
 }
 

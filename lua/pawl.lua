@@ -11,7 +11,7 @@
 local core, ctx, h = ...
 local error, ipairs, next, pcall, rawlen, tostring, type = error, ipairs, next, pcall, rawlen, tostring, type
 local byte, find, format, sub = string.byte, string.find, string.format, string.sub
-local floor, max, min, remove = math.floor, math.max, math.min, table.remove
+local chance, floor, max, min, remove = math.random, math.floor, math.max, math.min, table.remove
 
 -- ------------------------------------------------------------ checking
 
@@ -194,7 +194,7 @@ function ctx.retry(self, options, fn)
     local value, err = fn(try)
     local again = value == nil and type(err) == "table" and err.retryable
     if not again or try == tries then return value, err end
-    core.pause(floor(pause * (1 - jitter * ctx:random())))
+    core.pause(floor(pause * (1 - jitter * chance()))) -- no place in the run: a replay may need fewer tries
     pause = min(pause * 2, 3600000)
   end
 end

@@ -174,7 +174,6 @@ def questions_are_answered_one_by_one():
         folder.run("--resume", run, status=3)                                 # still
         folder.run("--resume", run, "--answer", '"x"', status=1)              # too short
         folder.run("--resume", run, "--answer", "fine", status=1)             # no JSON
-        began = time.monotonic()
         _, log = folder.run("--resume", run, "--answer", '"fine"', status=3)
         need("How is c?" in log, log)
         events, _ = folder.run("--resume", run, "--answer", '"good"')
@@ -187,7 +186,6 @@ def questions_are_answered_one_by_one():
         parked = [e for e in folder.events(run) if e["type"] == "run.parked"]
         equal([e["data"]["prompt"] for e in parked], ["How is a?", "How is c?"], "the questions")
         folder.run("--resume", run, "--answer", '"more"', status=1)
-        del began
 
 
 @case
@@ -207,6 +205,20 @@ def replays_see_the_same():
         equal(result_of(after), events[0]["data"], "what the replay saw")
         values = [v for part in events[0]["data"][1] for v in part[1:]]
         equal(len(set(values)), 9, "random numbers")
+
+
+@case
+def tries_take_no_place_in_a_run():
+    flaky = {"replies": [{"text": "abc", "fail_at": 2, "fail_status": "internal"}]}
+    with Folder("""
+        local s = ctx:session():add { role = "user", content = "x" }
+        local r, e = ctx:retry({ tries = 3, backoff_ms = 1 }, function() return s:generate() end)
+        return { ctx:interrupt { prompt = "?" }, r and r.text or e.code }
+    """, model=flaky) as folder:
+        folder.run(folder.path, status=3)
+        folder.replay.write_text(json.dumps({"replay": 1, "chat_template": HERMES, **MODEL}))
+        events, _ = folder.run("--resume", folder.only_run(), "--answer", "5")
+        equal(result_of(events), [5, "A summary."], "the result, though the replay needed fewer tries")
 
 
 @case
