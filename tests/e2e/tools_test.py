@@ -82,7 +82,7 @@ class World:
         self.sites = []
         for _ in range(2):
             site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
-            site.daemon_threads = True
+            site.daemon_threads, site.handle_error = True, lambda *_: None  # clients that hang up are expected
             site.asked = []
             threading.Thread(target=site.serve_forever, daemon=True).start()
             self.sites.append(site)
