@@ -5,8 +5,8 @@
  * a standard input, an environment and nothing else: no descriptor of ours, no network, a
  * session of its own, limits on time, memory, files and processes. Its standard output is
  * kept up to a size; of what it says on standard error the first line. It never outlives the
- * call, nor does what it started: child_run() kills and reaps, however it ends, and if our
- * process dies, so does the program.
+ * call, nor does what it started: child_run() kills and reaps, however it ends. If our process
+ * dies, so does the program; and what it started, where it has a namespace.
  *
  * What it does not get is a file system of its own: it reads and writes what we may.
  *

@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.parse
 
-from common import SLOWNESS, case, equal, main, need
+from common import PAWL, SLOWNESS, case, equal, main, need
 from pipelines import Run
 
 
@@ -207,13 +207,45 @@ def commands_that_resist():
             got = world.call({"command": ["sh", "-c", line], "timeout_ms": 400})
             need(got.startswith(("timeout!true!", "tool!")), f"{line}: {got}")
         need(time.monotonic() - began < 30 * SLOWNESS, "they ended")
-        left = subprocess.run(["sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'slee[p] 1234'"],
-                              capture_output=True, text=True).stdout.strip()
-        equal(left, "0", "processes that are left")
+        equal(running(1234), 0, "processes that are left")
         run = world.run([{"name": "t", "command": ["sleep", "1234"]}],
                         "ctx:tools { 't' } ctx:emit('begun') ctx:tool('t')", kill_after=0.3)
         run.failed("cancelled")
         need(run.seconds < 2 * SLOWNESS, f"it took {run.seconds:.1f} s")
+
+
+def running(seconds):
+    """How many processes sleep for so long."""
+    n = 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            n += path.read_bytes().split(b"\0")[:2] == [b"sleep", str(seconds).encode()]
+        except OSError:
+            pass  # it has ended since
+    return n
+
+
+@case
+def a_killed_pawl_leaves_no_tool_behind():
+    with World() as world:
+        (world.folder / "tools.json").write_text(json.dumps({"tools": [
+            {"name": "t", "command": ["sh", "-c", "sleep 4321 & sleep 4321"]}]}))
+        (world.folder / "p.lua").write_text('local h = require "pawl" return h.pipeline { name = "p", run = function(ctx) '
+                                            "ctx:tools { 't' } ctx:tool('t') end }")
+        process = subprocess.Popen([PAWL, "run", world.folder / "p.lua", "--ephemeral", "--tools", world.folder / "tools.json"])
+        try:
+            wait_until(lambda: running(4321) == 2, "the tool runs")
+        finally:
+            process.kill()
+            process.wait()
+        wait_until(lambda: running(4321) == 0, "it ends with pawl")
+
+
+def wait_until(holds, what):
+    end = time.monotonic() + 20 * SLOWNESS
+    while not holds():
+        need(time.monotonic() < end, what)
+        time.sleep(0.05)
 
 
 @case
