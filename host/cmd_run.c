@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd_run_terminal.h"
+#include "open_grants.h"
 #include "open_models.h"
-#include "script/schema.h"
 #include "store/sqlite_store.h"
 #include "store/wait.h"
 
@@ -34,6 +34,7 @@ enum action { RUN, RESUME, LIST, EVENTS, REMOVE };
 
 typedef struct options {
     open_models served;
+    open_grants granted;
     enum action action;
     const char *path; /* FILE.lua                    */
     const char *id;   /* of a run                    */
@@ -71,7 +72,10 @@ enum option_key {
 };
 
 static const struct argp_option option_table[] = {
-    {"param", KEY_PARAM, "K=V", 0, "A member of the input, of the type that its schema has", 1},
+    {"param", KEY_PARAM, "K=V", 0,
+     "A member of the input, of the type that its schema has; with --resume another one than it "
+     "began with, and a run that is done goes on, too",
+     1},
     {"params-json", KEY_PARAMS, "FILE", 0, "The input as a JSON object; -: standard input", 1},
     {"modules", KEY_MODULES, "DIR", 0, "require looks here, after the file's folder", 1},
     {"memory-mb", KEY_MEMORY, "N", 0, "Most memory of the script (default: 1024)", 1},
@@ -162,8 +166,10 @@ static void check_together(const options *o, struct argp_state *state)
         argp_error(state, "--answer goes with --resume RUN");
     if (o->ephemeral && o->action != RUN)
         argp_error(state, "--ephemeral keeps nothing to look at");
-    if (o->action != RUN && (o->n_params || o->params_file))
-        argp_error(state, "a run keeps the input that it began with");
+    if (o->params_file && o->action != RUN)
+        argp_error(state, "a run keeps the input that it began with; --param K=V changes a member");
+    if (!takes_file && o->n_params)
+        argp_error(state, "--param goes with FILE.lua or --resume RUN");
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -174,6 +180,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->served;
+        state->child_inputs[1] = &o->granted;
         return 0;
     case KEY_PARAM:
         add_param(o, arg, state);
@@ -238,17 +245,8 @@ static pawl_status make_input(const options *o, const pipeline *p, char **text, 
         status = read_params_file(o->params_file, &input, error);
     else
         input = cJSON_CreateObject();
-    for (size_t i = 0; i < o->n_params && !status; i++) {
-        const char *equals = strchr(o->params[i], '=');
-        char *name = strndup(o->params[i], (size_t)(equals - o->params[i]));
-        cJSON *value = NULL;
-        status = schema_typed(p->params, name, equals + 1, &value, error);
-        if (!status) {
-            cJSON_DeleteItemFromObjectCaseSensitive(input, name);
-            cJSON_AddItemToObject(input, name, value);
-        }
-        free(name);
-    }
+    for (size_t i = 0; i < o->n_params && !status; i++)
+        status = pipeline_set_member(p, input, o->params[i], error);
     char *made = status ? NULL : json_print(input);
     cJSON_Delete(input);
     if (!status && !made)
@@ -344,6 +342,7 @@ static instance_config configure(const options *o, run_runtime *runtime, run_ter
                     .wall_ms = (int64_t)o->seconds * 1000},
         .listener = {.on_event = run_terminal_event, .arg = screen},
         .caller = RUN_NOBODY,
+        .grants = &o->granted.grants,
         .cancel = &interrupted};
 }
 
@@ -415,6 +414,8 @@ static int resume(const options *o, run_runtime *runtime)
     pawl_status status = instance_look(runtime, &config.caller, o->id, &row, &error);
     if (!status && o->answer)
         status = instance_answer(runtime, &config.caller, o->id, o->answer, &error);
+    if (!status && o->n_params)
+        status = instance_change(&config, o->id, o->params, o->n_params, &error);
     if (status) {
         fprintf(stderr, "pawl run: %s\n", error.message);
         free(row);
@@ -482,7 +483,11 @@ static int act(options *o)
             fprintf(stderr, "give the run a folder of its own (--data DIR), or --ephemeral\n");
         return 1;
     }
-    int result = o->action == RUN ? run_new(o, runtime) : resume(o, runtime);
+    status = open_grants_open(&o->granted, &error);
+    if (status)
+        fprintf(stderr, "pawl run: %s\n", error.message);
+    int result = status ? 1 : o->action == RUN ? run_new(o, runtime) : resume(o, runtime);
+    open_grants_close(&o->granted);
     run_close(runtime);
     registry_close(plugins);
     return result;
@@ -490,7 +495,8 @@ static int act(options *o)
 
 int cmd_run(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{.argp = &open_models_argp}, {0}};
+    static const struct argp_child children[] = {
+        {.argp = &open_models_argp}, {.argp = &open_grants_argp}, {0}};
     static const struct argp parser = {
         .options = option_table,
         .parser = parse_option,

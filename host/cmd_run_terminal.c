@@ -6,13 +6,18 @@
  */
 #include "cmd_run_terminal.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MOST_LISTED 1000
 #define EVENTS_AT_ONCE 500
+#define PLAIN_NS (5 * (int64_t)1000000000) /* between two lines where there is no terminal */
 
 void run_terminal_say(const char *text)
 {
@@ -29,19 +34,33 @@ void run_terminal_clear(run_terminal *t)
     t->shown = false;
 }
 
+/* How many characters a line of the terminal has. */
+static unsigned terminal_width(void)
+{
+    struct winsize size = {.ws_col = 0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+}
+
+/* On a terminal one line that changes; else a line now and then, and a last one. */
 static void show_progress(run_terminal *t, const cJSON *data)
 {
+    const base_clock *clock = clock_system();
+    int64_t now = clock->monotonic_ns(clock->context);
     double done = json_get_number(data, "done", 0), total = json_get_number(data, "total", 0);
-    const char *note = json_get_text(data, "note");
-    if (!t->live)
+    buf line;
+    progress_note(&t->progress, now, done);
+    if (!t->live && t->printed_ns && now - t->printed_ns < PLAIN_NS &&
+        !(total > 0 && done >= total))
         return;
+    t->printed_ns = now;
+    buf_init(&line, 4096);
     run_terminal_clear(t);
-    if (total > 0)
-        fprintf(stderr, "%3.0f%% ", 100 * (done < total ? done / total : 1));
-    fprintf(stderr, total > 0 ? "%.10g/%.10g " : "%.10g ", done, total);
-    run_terminal_say(note ? note : "");
+    progress_describe(&t->progress, now, total, json_get_text(data, "note"),
+                      t->live ? terminal_width() - 1 : 0, &line);
+    fprintf(stderr, t->live ? "%s" : "progress: %s\n", buf_text(&line));
     fflush(stderr);
-    t->shown = true;
+    buf_clear(&line);
+    t->shown = t->live;
 }
 
 static void show_log(run_terminal *t, const cJSON *data)

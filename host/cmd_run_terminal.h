@@ -6,12 +6,15 @@
 #ifndef HOST_CMD_RUN_TERMINAL_H
 #define HOST_CMD_RUN_TERMINAL_H
 
+#include "base/progress.h"
 #include "script/instance.h"
 
 typedef struct run_terminal {
     bool live;  /* standard error is a terminal       */
     bool shown; /* the progress line stands there now */
     bool debug; /* debug lines are shown              */
+    progress progress;
+    int64_t printed_ns; /* when the latest line of it came; 0: none did */
 } run_terminal;
 
 /* A listener: results go to standard output, the rest to standard error. arg: a run_terminal. */

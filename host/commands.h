@@ -13,6 +13,7 @@
 int cmd_serve(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_test(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 int cmd_store(int argc, char **argv);
 int cmd_key(int argc, char **argv);

@@ -21,6 +21,7 @@ static const command commands[] = {
     {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
     {"chat", "pawl chat", cmd_chat, "talk to a model in this terminal, and go on another day"},
     {"run", "pawl run", cmd_run, "run a pipeline: a Lua file, on models it is given"},
+    {"test", "pawl test", cmd_test, "run the tests of pipelines, on scripted models"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
     {"store", "pawl store", cmd_store,

@@ -49,6 +49,29 @@ local h = {}
 ---@return pawl.Pipeline
 function h.pipeline(pipeline) end
 
+---@class pawl.Case
+---@field name? string
+---@field params? table  the input
+---@field replies? table[] of the model, in order; the first that fits is given:
+---{ when = TEXT or {TEXT, …}, text = TEXT, delay_ms =, fail_at =, fail_status = }, where `when`
+---is looked for in the user's latest message and what follows it; without it it always fits
+---@field model? table   further members of the replay model, as { context = 1000 }
+---@field docs? table<string, string> texts by path, for ctx.docs
+---@field tools? table[] the host's tools, as in the file of --tools
+---@field seconds? number most time; without it 60
+---@field result? any    what it must return: members that are not named here may be there
+---@field emits? table[] {type=, data=} that must be emitted, in any order; others may be
+---@field error? string  what must be in the message of the error it fails with
+---@field calls? integer how many turns it must make
+---@field check? fun(outcome: table) raises where { result, error = {code, message}, emits, calls,
+---tokens } is not as it should be
+
+---Tests for `pawl test`: NAME_test.lua returns them, and they test NAME.lua, or the file
+---`pipeline` beside it.
+---@param cases pawl.Case[]
+---@return pawl.Pipeline
+function h.tests(cases) end
+
 ---JSON text of a value. Members are sorted by name. A table is an array if it has elements
 ---and nothing else, or is marked; {} is an object.
 ---Raises: functions, NaN, holes, mixed keys, tables within themselves or 64 levels deep.
@@ -70,6 +93,7 @@ function h.array(list) end
 -- ------------------------------------------------------------ ctx: sessions
 
 ---@class pawl.Ctx
+---@field docs pawl.Docs the folder of documents that the host lets scripts read
 local ctx = {}
 
 ---@class pawl.SessionOptions
@@ -300,9 +324,11 @@ function ctx:retry(options, fn) end
 ---@class pawl.Tool : pawl.ToolDeclaration
 ---@field run fun(args: any): any?, pawl.Error?
 
----Makes functions known to ctx:tool, and returns their declarations for generate.
----Raises: unknown members or schema keywords; another function of the same name.
----@param list pawl.Tool[]
+---Makes tools known to ctx:tool, and returns their declarations for generate. A table is a
+---function of the script's, a text the name of a tool in the host's file (--tools).
+---Raises: unknown members or schema keywords; another function of the same name; a name that
+---the host's file lacks.
+---@param list (pawl.Tool|string)[]
 ---@return pawl.ToolDeclaration[]
 function ctx:tools(list) end
 
@@ -312,13 +338,68 @@ function ctx:tools(list) end
 ---Calls a tool with arguments that are held against its parameters. Waits. Counts in the
 ---limit "tool_calls".
 ---Errors: "unknown_tool", "invalid_arguments", "timeout" (retryable), "tool" (it raised, or
----returned nothing), and what the tool returned as an error.
+---returned nothing), and what the tool returned as an error. Of the host's tools, which give
+---what JSON they answer with, or a text:
+---a request: "http" (another status than 2xx; retryable: 408, 425, 429, 5xx), "network"
+---(retryable), "redirect" and "denied" (to where it may not go);
+---a command: "tool" (it ended with a status; retryable: 75), "killed", "not_started";
+---both: "timeout" (retryable), "too_large", "encoding" (no UTF-8), "busy" (retryable).
 ---@param name string
 ---@param args any
 ---@param options? pawl.ToolOptions
 ---@return any value
 ---@return pawl.Error? err
 function ctx:tool(name, args, options) end
+
+-- ------------------------------------------------------------ ctx.docs
+
+---@class pawl.Docs
+local docs = {}
+
+---@class pawl.Doc
+---@field path string    below the folder; for read and text
+---@field size integer
+---@field mtime integer  seconds since 1970
+---@field sha256? string of the content; nil: it cannot be read, text says why
+
+---@class pawl.ListOptions
+---@field match? string|string[]        patterns of Lua; a path that one of them finds is listed
+---@field sort? "name"|"size"|"mtime"   without it "name"
+
+---All files below a folder, at most 20,000. Names that begin with "." and links are left out.
+---Waits. Not kept: a resumed run sees what is there then.
+---Errors: "not_found", "denied", "too_many", "busy" (retryable), "io".
+---Raises: no documents are granted (pawl run --docs DIR).
+---@param folder? string without it all
+---@param options? pawl.ListOptions
+---@return pawl.Doc[]? files
+---@return pawl.Error? err
+function docs:list(folder, options) end
+
+---@class pawl.ReadOptions
+---@field max_mb? number at most 7; without it 1
+
+---The bytes of a file. Waits. Errors: "not_found", "denied" (the path leaves the folder, or
+---may not be read), "not_a_file", "too_large", "busy" (retryable), "io".
+---@param path string
+---@param options? pawl.ReadOptions
+---@return string? bytes
+---@return pawl.Error? err
+function docs:read(path, options) end
+
+---@class pawl.TextOptions
+---@field max_mb? number      of the file, at most 1024; without it 64
+---@field timeout_ms? integer of converting a PDF; without it 60000
+
+---The text of a PDF (by pdftotext, in a limited process), an HTML page, or of any other file
+---as it is: UTF-8, not empty, at most 7 MiB. Waits.
+---Errors: those of read, and "no_text" (a scanned PDF, an empty file), "damaged", "encrypted",
+---"encoding" (no UTF-8), "timeout" (retryable), "no_converter" (pdftotext is not installed).
+---@param path string
+---@param options? pawl.TextOptions
+---@return string? text
+---@return pawl.Error? err
+function docs:text(path, options) end
 
 -- ------------------------------------------------------------ ctx: texts
 

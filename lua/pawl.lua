@@ -44,6 +44,17 @@ local function whole(value, name, least, most, default)
   return number
 end
 
+core.checks = { type = check_type, options = check_options, whole = whole } -- for documents.lua
+
+-- What fn gives, once the threads that it needs have room for it.
+function core.on_crew(fn, ...)
+  while true do
+    local value, err = fn(...)
+    if value ~= core.busy then return value, err end
+    core.pause(10)
+  end
+end
+
 local function failure(code, message, retryable)
   return nil, { code = code, message = message, retryable = retryable or false }
 end
@@ -305,12 +316,24 @@ end
 local tools = {} -- name → {run, parameters}
 local tool_members = { name = true, description = true, parameters = true, run = true }
 
+local host_tools = {} -- name → what core.host_tool gave, with a function that calls it
+
+local function host_tool(name)
+  local tool = host_tools[name] or core.host_tool(name)
+  if not tool then
+    error("no tool is named '" .. name .. "' here; start with --tools FILE, where it is described", 3)
+  end
+  tool.run = tool.run or function(args, timeout_ms) return core.on_crew(core.call_host_tool, name, args, timeout_ms) end
+  host_tools[name] = tool
+  return tool
+end
+
 function ctx.tools(self, list)
   check_self(self, "tools")
   check_type(list, "table", "the list of tools")
   local declared = {}
   for i, tool in ipairs(list) do
-    if type(tool) == "string" then error("no tool is named '" .. tool .. "' here", 2) end
+    if type(tool) == "string" then tool = host_tool(tool) end
     check_options(tool, tool_members, "a tool")
     check_type(tool.name, "string", "a tool's 'name'")
     check_type(tool.run, "function", "a tool's 'run'")
@@ -333,7 +356,7 @@ local tool_options = { timeout_ms = true }
 
 -- What the tool returned, or an error that says why it did not.
 local function run_tool(tool, args, timeout_ms)
-  local call = core.spawn(tool.run, args) or error(too_many, 3)
+  local call = core.spawn(tool.run, args, timeout_ms) or error(too_many, 3)
   if not core.join({ call }, timeout_ms) then
     core.cancel(call)
     return failure("timeout", format("the tool took longer than its %d ms", timeout_ms), true)
@@ -483,4 +506,23 @@ function ctx.chunk(self, text, options)
     if from <= #text then from = from - min(tail(piece, overlap, count, model), n - 1) end
   end
   return pieces
+end
+
+-- ------------------------------------------------------------ tests
+
+-- A pipeline that gives its cases, and then judges what became of one.
+function h.tests(cases)
+  check_type(cases, "table", "the list of cases")
+  return h.pipeline { name = "tests", run = function(_, input)
+    if input.case then
+      local ok, why = pcall(cases[input.case].check, input.outcome)
+      return { failed = not ok and tostring(why) or nil }
+    end
+    local list = {}
+    for i, case in ipairs(cases) do
+      list[i] = {}
+      for name, value in next, case do list[i][name] = type(value) == "function" and true or value end
+    end
+    return { pipeline = cases.pipeline, cases = h.array(list) }
+  end }
 end

@@ -241,7 +241,7 @@ pawl_status runs_put(sqlite3 *db, const void *what, pawl_error *error)
             db,
             "INSERT INTO run (id, pipeline, path, source, state, tenant, params, result, "
             "created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT "
-            "(id) DO UPDATE SET state = ?5, result = ?8, updated_ms = ?10",
+            "(id) DO UPDATE SET state = ?5, params = ?7, result = ?8, updated_ms = ?10",
             texts, TEXTS_OF_RUN, times, 2, "storing a run", error);
     return status ? status : prune(db, error);
 }

@@ -253,8 +253,8 @@ struct store {
     pawl_status (*conversation_remove)(store *s, const char *id, store_done done, void *arg,
                                        pawl_error *error);
 
-    /* Adds a run, or gives the one of this id a new state, result and updated_ms; the rest
-     * of it never changes. text: of its source, kept once for all runs of it; NULL: it
+    /* Adds a run, or gives the one of this id a new state, params, result and updated_ms;
+     * the rest of it never changes. text: of its source, kept once for all runs of it; NULL: it
      * is there already. Refused at once: members that are missing or too long, states that
      * do not exist (PAWL_E_ARGUMENT, PAWL_E_LIMIT). Through done: a source that is not
      * there (PAWL_E_NOT_FOUND), the disk. Of runs that have ended, the STORE_MAX_RUNS

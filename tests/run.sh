@@ -24,7 +24,7 @@ TEXT
 }
 
 TEST_PACKAGES=(
-    python3-venv libcmocka-dev abigail-tools
+    python3-venv libcmocka-dev abigail-tools poppler-utils
     g++ clang clang-format libclang-rt-14-dev
 )
 

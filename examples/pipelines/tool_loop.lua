@@ -2,6 +2,10 @@
 --
 --   build/pawl run examples/pipelines/tool_loop.lua --model PATH --param question="What is 7 * 6?"
 --
+-- With tools of the host's, which a file describes (README.md has its form), beside the calculator:
+--
+--   build/pawl run … --tools tools.json --param tools=clock,search
+--
 -- The session that it returns can be given to the next run (--param session=resp_…), or to
 -- the API as previous_response_id.
 --
@@ -34,12 +38,15 @@ return h.pipeline {
   name   = "tool_loop",
   params = { type = "object", required = { "question" },
              properties = { question = { type = "string", maxLength = 20000 },
-                            session  = { type = "string" } } },
+                            session  = { type = "string" },
+                            tools    = { type = "string", description = "names of --tools FILE, with commas" } } },
   limits = { wall_s = 180, tokens = 24000, tool_calls = 16, mem_mb = 32 },
 
   run = function(ctx, input)
     local chat  = ctx:session(input.session)      -- resumes one that is stored
-    local tools = ctx:tools { calculator }
+    local names = { calculator }
+    for name in (input.tools or ""):gmatch("[^, ]+") do names[#names + 1] = name end
+    local tools = ctx:tools(names)
     if chat:empty() then
       chat:add { role = "system", content = "Use tools for facts. Answer briefly." }
     end

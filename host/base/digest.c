@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 static pawl_status finish_binary(EVP_MD_CTX *context, uint8_t sum[DIGEST_SIZE], pawl_error *error)
 {
@@ -86,5 +88,28 @@ pawl_status digest_file(const char *path, char hex[DIGEST_HEX_SIZE], pawl_error 
         EVP_MD_CTX_free(context);
     }
     fclose(file);
+    return status;
+}
+
+pawl_status digest_descriptor(int fd, int stop, char hex[DIGEST_HEX_SIZE], pawl_error *error)
+{
+    EVP_MD_CTX *context;
+    struct pollfd end = {.fd = stop, .events = POLLIN};
+    char block[65536];
+    ssize_t n = 0;
+    pawl_status status = begin(&context, error);
+    if (status)
+        return status;
+    while (!status && (n = read(fd, block, sizeof block)) != 0) {
+        if (n > 0)
+            EVP_DigestUpdate(context, block, (size_t)n);
+        else if (errno != EINTR)
+            status = pawl_fail(error, PAWL_E_FORMAT, "cannot be read: %s", strerror(errno));
+        if (poll(&end, stop >= 0, 0) > 0)
+            status = pawl_fail(error, PAWL_E_CANCELLED, "cancelled");
+    }
+    if (!status)
+        status = finish(context, hex, error);
+    EVP_MD_CTX_free(context);
     return status;
 }

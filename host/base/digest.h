@@ -22,4 +22,8 @@ pawl_status digest_file(const char *path, char hex[DIGEST_HEX_SIZE], pawl_error 
 pawl_status digest_pieces(const pawl_bytes *pieces, size_t n_pieces, uint8_t sum[DIGEST_SIZE],
                           pawl_error *error);
 
+/* Of what can be read from a descriptor. stop: one that can be read once it is not wanted any
+ * more, or -1. [any] */
+pawl_status digest_descriptor(int fd, int stop, char hex[DIGEST_HEX_SIZE], pawl_error *error);
+
 #endif /* BASE_DIGEST_H */

@@ -189,7 +189,8 @@ static pawl_status open_parts(instance *i, const instance_config *config, bool r
                          .journal = i->journal,
                          .id = id,
                          .resumed = resumed,
-                         .caller = config->caller};
+                         .caller = config->caller,
+                         .grants = config->grants};
     journal_say(i->journal, resumed ? "run.resumed" : "run.started", "null");
     if (script_open(&own, &i->script, &i->failed))
         script_begin(i->script, i->input);
@@ -304,6 +305,57 @@ pawl_status instance_resume(const instance_config *config, const char *id, insta
         status = pawl_fail(error, PAWL_E_BUSY, "the run %s waits for an answer", id);
     else
         status = resume_row(config, row, out, error);
+    free(row);
+    return status;
+}
+
+/* ------------------------------------------------------------- changing */
+
+/* The row's input with other members, checked; to be free()d. */
+static pawl_status change_input(const pipeline *p, const store_run *row, const char *const *members,
+                                size_t n, char **changed, pawl_error *error)
+{
+    cJSON *input = NULL;
+    pawl_status status = json_parse(row->params, strlen(row->params), &input, error);
+    for (size_t i = 0; i < n && !status; i++)
+        status = pipeline_set_member(p, input, members[i], error);
+    char *text = status ? NULL : json_print(input);
+    cJSON_Delete(input);
+    if (!status && !text)
+        status = pawl_fail(error, PAWL_E_MEMORY, "no memory for an input");
+    if (!status)
+        status = instance_check_input(p, text, error);
+    if (status)
+        free(text);
+    else
+        *changed = text;
+    return status;
+}
+
+pawl_status instance_change(const instance_config *config, const char *id,
+                            const char *const *members, size_t n, pawl_error *error)
+{
+    store *kept = run_store(config->runtime);
+    const base_clock *clock = run_clock(config->runtime);
+    store_run *row = NULL;
+    pipeline *p = NULL;
+    char *input = NULL;
+    pawl_status status = instance_look(config->runtime, &config->caller, id, &row, error);
+    if (!status && strcmp(row->state, "parked") == 0)
+        status = pawl_fail(error, PAWL_E_BUSY, "the run %s waits for an answer", id);
+    if (!status)
+        status = load_stored(kept, row, config, &p, error);
+    if (!status)
+        status = change_input(p, row, members, n, &input, error);
+    if (!status) {
+        store_run changed = *row;
+        changed.params = input;
+        changed.state = strcmp(row->state, "done") == 0 ? "cancelled" : row->state;
+        changed.updated_ms = clock->wall_ms(clock->context);
+        status = write_now(kept, &changed, NULL, NULL, error);
+    }
+    pipeline_release(p);
+    free(input);
     free(row);
     return status;
 }

@@ -22,7 +22,8 @@ typedef struct instance_config {
     void (*wake)(void *arg);   /* as of pending_hub_open(); NULL: instance_wait() is used */
     void *wake_arg;
     run_caller caller;
-    const atomic_bool *cancel; /* cancels it like instance_cancel(); NULL: only that does */
+    const script_grants *grants; /* outlives the instance; NULL: none                     */
+    const atomic_bool *cancel;   /* cancels it like instance_cancel(); NULL: only that does */
 } instance_config;
 
 /* Whether a text is an input that the pipeline takes: the schema's reasons. */
@@ -36,6 +37,11 @@ pawl_status instance_begin(const instance_config *config, pipeline *p, const cha
  * is none (of this tenant); PAWL_E_ARGUMENT: it is done; PAWL_E_BUSY: it waits for an answer. */
 pawl_status instance_resume(const instance_config *config, const char *id, instance **out,
                             pawl_error *error);
+/* Gives a run other members of its input: n texts "NAME=TEXT", as of schema_typed(). It can be
+ * resumed then, even if it is done; what its steps gave is kept, so it repeats none. The run
+ * must not be running. */
+pawl_status instance_change(const instance_config *config, const char *id,
+                            const char *const *members, size_t n, pawl_error *error);
 /* Answers the question of a parked run; it can be resumed then. PAWL_E_ARGUMENT: it asks
  * nothing, or wants another answer. Waits for the disk. */
 pawl_status instance_answer(run_runtime *runtime, const run_caller *caller, const char *id,

@@ -341,15 +341,15 @@ static void push_h(lua_State *L)
     lua_setfield(L, -2, "null");
 }
 
-/* The part in Lua: a function of core, ctx and h. */
-static void load_prelude(lua_State *L, int core, int ctx, int h)
+/* A part in Lua: a function of core, ctx and h. */
+static void load_part(lua_State *L, const char *name, const unsigned char *text, size_t size,
+                      int core)
 {
-    source from = {(const char *)prelude_lua, sizeof prelude_lua - 1};
-    if (lua_load(L, read_piece, &from, "=pawl", "t") != LUA_OK)
+    source from = {(const char *)text, size};
+    if (lua_load(L, read_piece, &from, name, "t") != LUA_OK)
         lua_error(L);
-    lua_pushvalue(L, core);
-    lua_pushvalue(L, ctx);
-    lua_pushvalue(L, h);
+    for (int i = 0; i < 3; i++)
+        lua_pushvalue(L, core + i);
     lua_call(L, 3, 0);
 }
 
@@ -367,7 +367,11 @@ void lib_open(lua_State *L)
     step_open(L, core);
     text_open(L, core, ctx);
     dialog_open(L, core);
-    load_prelude(L, core, ctx, h);
+    jobs_open(L, core);
+    docs_lib_open(L, core);
+    tools_lib_open(L, core);
+    load_part(L, "=pawl", pawl_lua, sizeof pawl_lua - 1, core);
+    load_part(L, "=pawl.documents", documents_lua, sizeof documents_lua - 1, core);
     lua_newtable(L);
     lua_pushvalue(L, h);
     lua_setfield(L, -2, "pawl");

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
+#include "script/schema.h"
 #include "script/state.h"
 
 #include <stdlib.h>
@@ -176,6 +177,24 @@ bool pipeline_unbundle(const char *title, const char *bundle, const script_limit
     }
     cJSON_Delete(json);
     return p && declare(p, NULL, 0, limits, out, why);
+}
+
+/* ------------------------------------------------------------- inputs */
+
+pawl_status pipeline_set_member(const pipeline *p, cJSON *input, const char *text,
+                                pawl_error *error)
+{
+    const char *equals = strchr(text, '=');
+    char *name = equals ? strndup(text, (size_t)(equals - text)) : NULL;
+    cJSON *value = NULL;
+    pawl_status status = name ? schema_typed(p->params, name, equals + 1, &value, error)
+                              : pawl_fail(error, PAWL_E_ARGUMENT, "%.100s: K=V is wanted", text);
+    if (!status) {
+        cJSON_DeleteItemFromObjectCaseSensitive(input, name);
+        cJSON_AddItemToObject(input, name, value);
+    }
+    free(name);
+    return status;
 }
 
 /* ------------------------------------------------------------- limits */

@@ -69,6 +69,10 @@ bool pipeline_unbundle(const char *title, const char *bundle, const script_limit
 pipeline *pipeline_retain(pipeline *p);
 void pipeline_release(pipeline *p); /* NULL allowed */
 
+/* Sets a member of an input from a text "NAME=TEXT", as of schema_typed(). */
+pawl_status pipeline_set_member(const pipeline *p, cJSON *input, const char *text,
+                                pawl_error *error);
+
 /* What a run of it may use: the stricter of what it declares and what the host allows. */
 script_limits pipeline_limits(const pipeline *p, const script_limits *allowed);
 

@@ -306,6 +306,7 @@ void script_close(script *s, script_result *result)
         }
     }
     sandbox_close(box);
+    jobs_close(&s->jobs);
     free_script(s);
 }
 

@@ -20,6 +20,8 @@
 
 #define SCRIPT_API 1 /* what a script reads as h.api */
 
+typedef struct script_grants script_grants; /* grants.h */
+
 typedef struct script_config {
     run_runtime *runtime; /* NULL: no model is there                        */
     const base_clock *clock;
@@ -32,6 +34,7 @@ typedef struct script_config {
     const char *id;            /* of the run; NULL: it has none                  */
     bool resumed;              /* it has run before: what it kept is asked for   */
     run_caller caller;
+    const script_grants *grants; /* borrowed; NULL: none                           */
 } script_config;
 
 typedef struct script script;

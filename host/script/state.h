@@ -6,6 +6,7 @@
 #ifndef SCRIPT_STATE_H
 #define SCRIPT_STATE_H
 
+#include "script/jobs.h"
 #include "script/script.h"
 #include "script/task.h"
 
@@ -22,6 +23,7 @@ struct script {
     sandbox box; /* first: sandbox_of() finds the script, too */
     script_config config;
     task_list tasks;
+    jobs jobs; /* that run for it */
     declaration declared;
     const char *const *roots; /* while a pipeline is made: where modules are; else NULL */
     size_t n_roots;
@@ -48,6 +50,8 @@ void step_open(lua_State *L, int core);             /* step.c                   
 void text_open(lua_State *L, int core, int ctx);    /* text.c                          */
 void task_open(lua_State *L, int core);             /* task_lib.c                      */
 void dialog_open(lua_State *L, int core);           /* session.c                       */
+void docs_lib_open(lua_State *L, int core);         /* docs_lib.c                      */
+void tools_lib_open(lua_State *L, int core);        /* tools_lib.c                     */
 
 /* Pushes the loaded pipeline's function. (lib.c) */
 void lib_push_run(lua_State *L);

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from common import BUILD, PAWL, Server, case, equal, main, need, need_smollm2, text_of
+from common import BUILD, PAWL, ROOT, Server, case, equal, main, need, need_smollm2, text_of
 
 
 @case
@@ -19,7 +19,13 @@ def an_installed_tree_serves():
         for path in ("bin/pawl", "include/pawl/plugin.h", "lib/pawl/plugins/cpu.so", "lib/pawl/plugins/cpu.plugin.json",
                      "lib/pawl/plugins/tokenizer.so", "lib/pawl/plugins/chat.so"):
             need((tree / path).exists(), f"{path} is not installed")
-        need(not list(tree.rglob("*replay*")), "a test plugin is installed")
+        replay = {path.relative_to(tree).as_posix() for path in tree.rglob("*replay*")}
+        equal(replay, {"lib/pawl/test-plugins/replay.so", "lib/pawl/test-plugins/replay.plugin.json"}, "of the test plugins")
+        listed = subprocess.run([tree / "bin" / "pawl", "plugin", "list"], capture_output=True, text=True, timeout=60).stdout
+        need("replay" not in listed, "it is used where it was not asked for")
+        tested = subprocess.run([tree / "bin" / "pawl", "test", ROOT / "examples" / "pipelines"], capture_output=True,
+                                text=True, timeout=60)
+        equal(tested.returncode, 0, f"pawl test ({tested.stdout[-500:]})")
         server = Server({"smollm2": model})
         server.command[0] = tree / "bin" / "pawl"
         at = server.command.index("--plugin-dir")

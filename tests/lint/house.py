@@ -47,6 +47,7 @@ CONFINED = [
     (r"sqlite3", ["store/"]),
     (r"dlfcn\.h", ["host/loader/"]),
     (r"openssl/", ["host/base/digest.c", "plugins/tokenizer/", "plugins/cpu/"]),
+    (r"curl/", ["host/script/http.c"]),
     (r"utf8proc", ["plugins/tokenizer/"]),
     (r"lua|lauxlib|lualib", ["host/script/", "plugins/chat/"]),
     (r"cuda|cublas|nccl|nvrtc", ["plugins/cuda/", "kernels/cuda/"]),

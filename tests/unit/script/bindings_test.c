@@ -204,6 +204,7 @@ static void the_annotations_are_complete(void **state)
         "end\n"
         "for name in pairs(h) do found['h.' .. name] = 1 end\n"
         "for name in pairs(ctx) do found['ctx.' .. name] = 1 end\n"
+        "for name in pairs(ctx.docs) do found['docs.' .. name] = 1 end\n"
         "local t = ctx:spawn(print) assert(t.wait and t.cancel and not t.x)\n"
         "for _, name in ipairs{'wait', 'cancel'} do found['task.' .. name] = 1 end\n"
         "for name in ('add empty tokens mark rollback fork drop generate select id')\n"

@@ -100,7 +100,8 @@ static void a_run_comes_back(void **state)
     second.state = "parked";
     second.result = "{\"prompt\":1}";
     second.updated_ms = 77;
-    second.params = second.path = "not looked at";
+    second.params = "{\"q\":2}";
+    second.path = "not looked at";
     assert_int_equal(put(f, second, NULL), PAWL_OK);
     reopen(f);
     assert_int_equal(f->s->run_get(f->s, "run_a", &got, &f->error), PAWL_OK);
@@ -109,7 +110,7 @@ static void a_run_comes_back(void **state)
     assert_string_equal(got->path, "/x/y.lua");
     assert_string_equal(got->source, HASH);
     assert_string_equal(got->state, "parked");
-    assert_string_equal(got->params, first.params);
+    assert_string_equal(got->params, second.params);
     assert_string_equal(got->result, second.result);
     assert_int_equal(got->created_ms, 5);
     assert_int_equal(got->updated_ms, 77);
