@@ -271,18 +271,10 @@ static pawl_status open_store(const char *folder, store **out, pawl_error *error
     return status;
 }
 
-static char *default_folder(void)
-{
-    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (base && base[0])
-        return file_join(base, "pawl");
-    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
-}
-
 static pawl_status act(const options *o, pawl_error *error)
 {
     store *s = NULL;
-    char *fallback = o->data ? NULL : default_folder();
+    char *fallback = o->data ? NULL : file_data_folder();
     const char *folder = o->data ? o->data : fallback;
     if (!folder)
         return pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");

@@ -21,19 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* $XDG_DATA_HOME/pawl or ~/.local/share/pawl, to be free()d. */
-static char *default_data_folder(void)
-{
-    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (base && base[0])
-        return file_join(base, "pawl");
-    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
-}
-
 static pawl_status open_store(const config *c, metrics *all, store **out, pawl_error *error)
 {
     const char *given = config_text(c, CONFIG_DATA);
-    char *fallback = given ? NULL : default_data_folder();
+    char *fallback = given ? NULL : file_data_folder();
     const char *folder = given ? given : fallback;
     pawl_status status = folder
                              ? sqlite_store_open_measured(folder, all, out, error)
@@ -81,6 +72,7 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                       .store = kept,
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
+                      .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
                       .metrics = all};
     return run_open(&run, runtime, error);
 }

@@ -11,8 +11,10 @@
 #define HOST_COMMANDS_H
 
 int cmd_serve(int argc, char **argv);
+int cmd_chat(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_model(int argc, char **argv);
+int cmd_store(int argc, char **argv);
 int cmd_key(int argc, char **argv);
 int cmd_plugin(int argc, char **argv);
 

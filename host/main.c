@@ -19,9 +19,12 @@ typedef struct command {
 
 static const command commands[] = {
     {"serve", "pawl serve", cmd_serve, "serve models over WebSocket and HTTP"},
+    {"chat", "pawl chat", cmd_chat, "talk to a model in this terminal, and go on another day"},
     {"run", "pawl run", cmd_run, "run a pipeline: a Lua file, on models it is given"},
     {"model", "pawl model", cmd_model,
      "inspect a model; tokenize, logits, render, parse as JSON lines"},
+    {"store", "pawl store", cmd_store,
+     "check, count, shrink, copy, export and import the data folder"},
     {"key", "pawl key", cmd_key, "add, list and revoke API keys"},
     {"plugin", "pawl plugin", cmd_plugin,
      "list plugins; check one against the contract; lift a quarantine"},

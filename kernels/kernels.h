@@ -65,10 +65,24 @@ typedef struct kernels_matrix {
  * i + n / 2 (the published layout of most checkpoints). */
 enum kernels_rope { KERNELS_ROPE_PAIRS, KERNELS_ROPE_HALVES };
 
+/* How keys and values are kept. Q8: int8 with an F16 scale for each position and
+ * block of 32 channels (the last block may be shorter); an element is q * scale. */
+enum kernels_kv {
+    KERNELS_KV_F16,
+    KERNELS_KV_BF16,
+    KERNELS_KV_Q8,
+    KERNELS_KV_F32,
+    KERNELS_KV_TYPES
+};
+
 /* Attention reads keys and values in pages of KERNELS_PAGE positions and works
  * in spans of KERNELS_SPAN positions, both counted from position 0. One page of
- * one head: keys [head_size][KERNELS_PAGE], so that a vector register holds the
- * same channel of neighbouring positions, then values [KERNELS_PAGE][head_size]. */
+ * one head is two halves of kernels_kv_bytes() each:
+ *
+ *   keys     [head_size][KERNELS_PAGE]   a register holds the same channel of
+ *   scales   [blocks][KERNELS_PAGE]      neighbouring positions
+ *   values   [KERNELS_PAGE][head_size]
+ *   scales   [KERNELS_PAGE][blocks]      scales: Q8 only                      */
 #define KERNELS_PAGE 64
 #define KERNELS_SPAN_PAGES 4
 #define KERNELS_SPAN (KERNELS_PAGE * KERNELS_SPAN_PAGES)
@@ -77,7 +91,7 @@ typedef struct kernels_span {
     const void *keys[KERNELS_SPAN_PAGES]; /* one head's pages; NULL where none is seen */
     const void *values[KERNELS_SPAN_PAGES];
     const void *ahead; /* keys of the page after these, to be asked for; or NULL */
-    bool f16;          /* elements are F16, else F32                         */
+    uint32_t kv;       /* enum kernels_kv                                    */
     size_t head_size;
     float scale;             /* of the scores, usually 1 / sqrt(head_size)         */
     size_t queries;          /* rows of q; they share the keys                     */
@@ -91,6 +105,31 @@ typedef struct kernels_span {
 static inline size_t kernels_partial_size(size_t head_size)
 {
     return head_size + 2;
+}
+
+/* Bytes of one element without its scale, and how many scales a token of one head
+ * has. */
+static inline size_t kernels_kv_element(uint32_t kv)
+{
+    return kv == KERNELS_KV_F32 ? 4 : kv == KERNELS_KV_Q8 ? 1 : 2;
+}
+
+static inline size_t kernels_kv_blocks(uint32_t kv, size_t head_size)
+{
+    return kv == KERNELS_KV_Q8 ? (head_size + KERNELS_BLOCK - 1) / KERNELS_BLOCK : 0;
+}
+
+/* Bytes of the keys, or the values, of one head of one page. */
+static inline size_t kernels_kv_bytes(uint32_t kv, size_t head_size)
+{
+    return KERNELS_PAGE * (head_size * kernels_kv_element(kv) +
+                           kernels_kv_blocks(kv, head_size) * sizeof(uint16_t));
+}
+
+/* Where the scales of such a half begin; Q8 only. */
+static inline const uint16_t *kernels_kv_scales(const void *half, size_t head_size)
+{
+    return (const uint16_t *)(const void *)((const uint8_t *)half + KERNELS_PAGE * head_size);
 }
 
 typedef struct kernels_table {
@@ -116,7 +155,11 @@ typedef struct kernels_table {
     void (*add)(float *x, const float *y, size_t n); /* x += y */
     void (*rmsnorm)(const float *x, const float *weight, size_t n, float epsilon, float *y);
     void (*silu_mul)(const float *gate, const float *up, size_t n, float *y);
-    void (*to_f16)(const float *x, size_t n, uint16_t *y);
+
+    /* n floats of one head as elements of a kv type, rounded to nearest even; scales:
+     * one for each block, Q8 only. What F16 cannot hold becomes infinite there and
+     * the greatest in Q8, where NAN counts as the least. */
+    void (*pack_kv)(uint32_t kv, const float *x, size_t n, void *y, uint16_t *scales);
 
     /* One span for each query, started afresh; then spans folded in ascending order
      * into a running partial, and at the end divided by the sum. */

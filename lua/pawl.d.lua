@@ -55,6 +55,7 @@ function pawl.session(options) end
 ---@field timeout_ms? integer        then the turn is cancelled: code "timeout"
 ---@field tools? pawl.Tool[]
 ---@field tool_choice? "auto"|"none"
+---@field priority? "interactive"|"batch" batch takes what interactive turns leave; without it interactive
 ---@field reasoning_effort? "none"|"minimal"|"low"|"medium"|"high"|"xhigh"|"max"
 
 ---@class pawl.Usage

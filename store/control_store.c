@@ -176,6 +176,27 @@ static pawl_status remove_one(store *s, const char *id, store_done done, void *a
     return refuse(error);
 }
 
+static pawl_status conversation_put(store *s, const store_conversation *conversation,
+                                    store_done done, void *arg, pawl_error *error)
+{
+    (void)s, (void)conversation, (void)done, (void)arg;
+    return refuse(error);
+}
+
+static pawl_status conversation_get(store *s, const char *id, store_conversation **conversation,
+                                    pawl_error *error)
+{
+    (void)s, (void)id, (void)conversation;
+    return refuse(error);
+}
+
+static pawl_status conversation_list(store *s, const store_page *page, store_conversation ***list,
+                                     size_t *n, pawl_error *error)
+{
+    (void)s, (void)page, (void)list, (void)n;
+    return refuse(error);
+}
+
 static void close_asker(store *s)
 {
     asker *a = (asker *)s;
@@ -206,7 +227,11 @@ pawl_status control_connect(const char *folder, store **out, pawl_error *error)
                        .key_mark = key_mark,
                        .key_find = key_find,
                        .key_count = key_count,
-                       .key_list = key_list};
+                       .key_list = key_list,
+                       .conversation_put = conversation_put,
+                       .conversation_get = conversation_get,
+                       .conversation_list = conversation_list,
+                       .conversation_remove = remove_one};
     *out = &a->table;
     return PAWL_OK;
 }

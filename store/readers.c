@@ -16,6 +16,8 @@ static pawl_status open_one(reader *one, const char *path, pawl_error *error)
     pawl_status status = db_open_reader(path, &one->db, error);
     if (!status)
         status = responses_open(&one->rows, one->db, false, error);
+    if (!status)
+        status = talks_open(&one->talks, &one->rows, false, error);
     return status;
 }
 
@@ -36,18 +38,21 @@ pawl_status readers_open(readers *all, const char *path, pawl_error *error)
 void readers_close(readers *all)
 {
     for (size_t i = 0; i < READERS_COUNT; i++) {
+        talks_close(&all->each[i].talks);
         responses_close(&all->each[i].rows);
         db_close(all->each[i].db);
         pthread_mutex_destroy(&all->each[i].lock);
     }
 }
 
-pawl_status readers_get(readers *all, const char *id, bool with_removed, store_response **out,
-                        pawl_error *error)
+reader *readers_take(readers *all)
 {
     reader *one = &all->each[atomic_fetch_add(&all->next, 1) % READERS_COUNT];
     pthread_mutex_lock(&one->lock);
-    pawl_status status = responses_get(&one->rows, id, with_removed, out, error);
+    return one;
+}
+
+void readers_give(reader *one)
+{
     pthread_mutex_unlock(&one->lock);
-    return status;
 }

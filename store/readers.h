@@ -6,7 +6,7 @@
 #ifndef STORE_READERS_H
 #define STORE_READERS_H
 
-#include "store/responses.h"
+#include "store/talks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +17,7 @@ typedef struct reader {
     pthread_mutex_t lock; /* guards what follows              */
     sqlite3 *db;          /* its own connection               */
     responses rows;       /* its statements                   */
+    talks talks;          /* and these                        */
 } reader;
 
 typedef struct readers {
@@ -28,7 +29,8 @@ typedef struct readers {
 pawl_status readers_open(readers *all, const char *path, pawl_error *error);
 void readers_close(readers *all);
 
-pawl_status readers_get(readers *all, const char *id, bool with_removed, store_response **out,
-                        pawl_error *error); /* [any] */
+/* One of them, for a few statements, to be given back by the same thread. [any] */
+reader *readers_take(readers *all);
+void readers_give(reader *one);
 
 #endif /* STORE_READERS_H */

@@ -18,8 +18,9 @@
 
 #include "schema_sql.h"
 #include "store/record.h"
+#include "store/rows.h"
 
-static const char *const scripts[] = {schema_sql, schema_2_sql};
+static const char *const scripts[] = {schema_sql, schema_2_sql, schema_3_sql};
 
 const db_kind responses_kind = {
     .name = "pawl.db",
@@ -30,7 +31,12 @@ const db_kind responses_kind = {
 
 #define COLUMNS                                                                                    \
     "id, parent, removed, n_prompt, created_ms, completed_ms, model, status, request, result, "    \
-    "input, output, tokens, tenant"
+    "input, output, tokens, tenant, conversation"
+
+/* The same places without what stands far back in a row of many tokens. */
+#define TEXT_COLUMNS                                                                               \
+    "id, parent, removed, n_prompt, created_ms, completed_ms, model, status, request, result, "    \
+    "input, output, x'' AS tokens, '' AS tenant, NULL AS conversation"
 
 /* Places of the columns above. */
 enum {
@@ -47,7 +53,8 @@ enum {
     INPUT,
     OUTPUT,
     TOKENS,
-    TENANT
+    TENANT,
+    CONVERSATION
 };
 
 pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *error)
@@ -58,14 +65,16 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
         const char *sql;
     } list[] = {
         {&made.get, "SELECT " COLUMNS " FROM response WHERE id = ?1"},
+        {&made.texts, "SELECT " TEXT_COLUMNS " FROM response WHERE id = ?1"},
         {&made.look, "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
-                     "child.parent = response.id) FROM response WHERE id = ?1"},
+                     "child.parent = response.id) OR EXISTS (SELECT 1 FROM conversation WHERE "
+                     "head = response.id) FROM response WHERE id = ?1"},
         {&made.insert, "INSERT INTO response (" COLUMNS ") VALUES "
-                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"},
+                       "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
         {&made.mark, "UPDATE response SET removed = 1 WHERE id = ?1"},
         {&made.delete_1, "DELETE FROM response WHERE id = ?1"},
     };
-    size_t n = writes ? sizeof list / sizeof list[0] : 2;
+    size_t n = writes ? sizeof list / sizeof list[0] : 3;
     for (size_t i = 0; i < n; i++) {
         pawl_status status = db_prepare(db, list[i].sql, list[i].to, error);
         if (status) {
@@ -80,30 +89,12 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
 void responses_close(responses *r)
 {
     sqlite3_finalize(r->get);
+    sqlite3_finalize(r->texts);
     sqlite3_finalize(r->look);
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->mark);
     sqlite3_finalize(r->delete_1);
     memset(r, 0, sizeof *r);
-}
-
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-    if (text)
-        sqlite3_bind_text64(statement, at, text, strlen(text), SQLITE_STATIC, SQLITE_UTF8);
-    else
-        sqlite3_bind_null(statement, at);
-}
-
-/* Runs a statement that answers with no row, and makes it ready for the next. */
-static pawl_status run(sqlite3 *db, sqlite3_stmt *statement, const char *doing, pawl_error *error)
-{
-    pawl_status status = PAWL_OK;
-    if (sqlite3_step(statement) != SQLITE_DONE)
-        status = db_fail(db, doing, error);
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return status;
 }
 
 /* -------------------------------------------------------------- walking --- */
@@ -113,20 +104,20 @@ typedef struct node {
     char parent[RECORD_MAX_ID + 1]; /* "" at a root            */
     bool found;                     /* there is such a row     */
     bool removed;                   /* it is only kept         */
-    bool has_children;              /* something stands on it  */
+    bool needed;                    /* something descends from it, or it is a head */
 } node;
 
 static pawl_status look(responses *r, const char *id, node *out, pawl_error *error)
 {
     pawl_status status = PAWL_OK;
     *out = (node){.found = false};
-    bind_text(r->look, 1, id);
+    rows_bind_text(r->look, 1, id);
     int rc = sqlite3_step(r->look);
     if (rc == SQLITE_ROW) {
         const char *parent = (const char *)sqlite3_column_text(r->look, 0);
         out->found = true;
         out->removed = sqlite3_column_int(r->look, 1) != 0;
-        out->has_children = sqlite3_column_int(r->look, 2) != 0;
+        out->needed = sqlite3_column_int(r->look, 2) != 0;
         if (parent && !record_id_ok(parent))
             status =
                 pawl_fail(error, PAWL_E_FORMAT, "the stored response %s is damaged: parent", id);
@@ -135,16 +126,15 @@ static pawl_status look(responses *r, const char *id, node *out, pawl_error *err
     } else if (rc != SQLITE_DONE) {
         status = db_fail(r->db, "looking for a response", error);
     }
-    sqlite3_reset(r->look);
-    sqlite3_clear_bindings(r->look);
+    rows_reset(r->look);
     return status;
 }
 
 static pawl_status run_on(responses *r, sqlite3_stmt *statement, const char *id, const char *doing,
                           pawl_error *error)
 {
-    bind_text(statement, 1, id);
-    return run(r->db, statement, doing, error);
+    rows_bind_text(statement, 1, id);
+    return rows_run(r->db, statement, doing, error);
 }
 
 /* Deletes the row and then, upwards, every removed one that has become a leaf. Each
@@ -159,7 +149,7 @@ static pawl_status collect(responses *r, const char *leaf, node at, pawl_error *
             return status;
         strcpy(id, at.parent);
         status = look(r, id, &at, error);
-        if (status || !at.found || !at.removed || at.has_children)
+        if (status || !at.found || !at.removed || at.needed)
             return status;
     }
 }
@@ -172,8 +162,26 @@ pawl_status responses_remove(responses *r, const char *id, pawl_error *error)
         return status;
     if (!at.found || at.removed)
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
-    if (at.has_children)
+    if (at.needed)
         return run_on(r, r->mark, id, "removing a response", error);
+    return collect(r, id, at, error);
+}
+
+pawl_status responses_check(responses *r, const char *id, pawl_error *error)
+{
+    node at;
+    pawl_status status = look(r, id, &at, error);
+    if (status || at.found)
+        return status;
+    return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
+}
+
+pawl_status responses_let_go(responses *r, const char *id, pawl_error *error)
+{
+    node at;
+    pawl_status status = look(r, id, &at, error);
+    if (status || !at.found || !at.removed || at.needed)
+        return status;
     return collect(r, id, at, error);
 }
 
@@ -201,7 +209,8 @@ static void tokens_in(int32_t *tokens, const unsigned char *bytes, size_t n)
     }
 }
 
-static pawl_status check_place(responses *r, const store_response *response, pawl_error *error)
+static pawl_status check_place(responses *r, const store_response *response, bool head,
+                               pawl_error *error)
 {
     node at;
     pawl_status status = look(r, response->id, &at, error);
@@ -213,15 +222,16 @@ static pawl_status check_place(responses *r, const store_response *response, paw
     if (!response->parent_id)
         return PAWL_OK;
     status = look(r, response->parent_id, &at, error);
-    if (!status && (!at.found || at.removed))
+    if (!status && (!at.found || (at.removed && !head)))
         status = pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s",
                            response->parent_id);
     return status;
 }
 
-pawl_status responses_put(responses *r, const store_response *response, pawl_error *error)
+pawl_status responses_put(responses *r, const store_response *response, bool head,
+                          pawl_error *error)
 {
-    pawl_status status = check_place(r, response, error);
+    pawl_status status = check_place(r, response, head, error);
     if (status)
         return status;
     unsigned char *tokens = tokens_out(response);
@@ -229,90 +239,71 @@ pawl_status responses_put(responses *r, const store_response *response, pawl_err
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for a response of %llu tokens",
                          (unsigned long long)response->n_tokens);
     sqlite3_stmt *insert = r->insert;
-    bind_text(insert, 1 + ID, response->id);
-    bind_text(insert, 1 + PARENT, response->parent_id);
+    rows_bind_text(insert, 1 + ID, response->id);
+    rows_bind_text(insert, 1 + PARENT, response->parent_id);
     sqlite3_bind_int(insert, 1 + REMOVED, 0);
     sqlite3_bind_int64(insert, 1 + N_PROMPT, (sqlite3_int64)response->n_prompt);
     sqlite3_bind_int64(insert, 1 + CREATED_MS, response->created_ms);
     sqlite3_bind_int64(insert, 1 + COMPLETED_MS, response->completed_ms);
-    bind_text(insert, 1 + MODEL, response->model);
-    bind_text(insert, 1 + STATUS, response->status);
-    bind_text(insert, 1 + REQUEST, response->request);
-    bind_text(insert, 1 + RESULT, response->result);
-    bind_text(insert, 1 + INPUT, response->input);
-    bind_text(insert, 1 + OUTPUT, response->output);
+    rows_bind_text(insert, 1 + MODEL, response->model);
+    rows_bind_text(insert, 1 + STATUS, response->status);
+    rows_bind_text(insert, 1 + REQUEST, response->request);
+    rows_bind_text(insert, 1 + RESULT, response->result);
+    rows_bind_text(insert, 1 + INPUT, response->input);
+    rows_bind_text(insert, 1 + OUTPUT, response->output);
     sqlite3_bind_blob64(insert, 1 + TOKENS, tokens, 4 * response->n_tokens, SQLITE_STATIC);
-    bind_text(insert, 1 + TENANT, response->tenant ? response->tenant : "");
-    status = run(r->db, insert, "storing a response", error);
+    rows_bind_text(insert, 1 + TENANT, response->tenant ? response->tenant : "");
+    rows_bind_text(insert, 1 + CONVERSATION, response->conversation_id);
+    status = rows_run(r->db, insert, "storing a response", error);
     free(tokens);
     return status;
 }
 
 /* -------------------------------------------------------------- reading --- */
 
-/* A text column that is one, without NUL inside; NULL with *bad set otherwise. */
-static const char *column_text(sqlite3_stmt *row, int at, size_t max, const char **bad)
-{
-    if (sqlite3_column_type(row, at) == SQLITE_TEXT) {
-        const char *text = (const char *)sqlite3_column_text(row, at);
-        size_t size = (size_t)sqlite3_column_bytes(row, at);
-        if (text && size <= max && strlen(text) == size)
-            return text;
-    }
-    *bad = sqlite3_column_name(row, at);
-    return NULL;
-}
-
-static int64_t column_int(sqlite3_stmt *row, int at, const char **bad)
-{
-    if (sqlite3_column_type(row, at) != SQLITE_INTEGER)
-        *bad = sqlite3_column_name(row, at);
-    return sqlite3_column_int64(row, at);
-}
-
 /* Points the members at the row's columns, but for tokens, which are counted only.
  * Returns the name of a damaged column, or NULL. */
-static const char *read_row(sqlite3_stmt *row, store_response *out, bool *removed)
+static const char *read_row(sqlite3_stmt *row, bool texts_only, store_response *out, bool *removed)
 {
     const char *bad = NULL;
     memset(out, 0, sizeof *out);
-    *removed = column_int(row, REMOVED, &bad) != 0;
-    out->id = column_text(row, ID, RECORD_MAX_ID, &bad);
-    if (sqlite3_column_type(row, PARENT) != SQLITE_NULL)
-        out->parent_id = column_text(row, PARENT, RECORD_MAX_ID, &bad);
-    if (out->parent_id && !record_id_ok(out->parent_id))
-        bad = "parent";
-    out->created_ms = column_int(row, CREATED_MS, &bad);
-    out->completed_ms = column_int(row, COMPLETED_MS, &bad);
-    out->model = column_text(row, MODEL, RECORD_MAX_NAME, &bad);
-    out->status = column_text(row, STATUS, RECORD_MAX_NAME, &bad);
-    out->request = column_text(row, REQUEST, RECORD_MAX_TEXT, &bad);
-    out->result = column_text(row, RESULT, RECORD_MAX_TEXT, &bad);
-    out->input = column_text(row, INPUT, RECORD_MAX_TEXT, &bad);
-    out->output = column_text(row, OUTPUT, RECORD_MAX_TEXT, &bad);
-    out->tenant = column_text(row, TENANT, RECORD_MAX_TENANT, &bad);
-    int64_t n_prompt = column_int(row, N_PROMPT, &bad);
+    *removed = rows_int(row, REMOVED, &bad) != 0;
+    out->id = rows_text(row, ID, RECORD_MAX_ID, &bad);
+    out->parent_id = rows_link(row, PARENT, &bad);
+    out->created_ms = rows_int(row, CREATED_MS, &bad);
+    out->completed_ms = rows_int(row, COMPLETED_MS, &bad);
+    out->model = rows_text(row, MODEL, RECORD_MAX_NAME, &bad);
+    out->status = rows_text(row, STATUS, RECORD_MAX_NAME, &bad);
+    out->request = rows_text(row, REQUEST, RECORD_MAX_TEXT, &bad);
+    out->result = rows_text(row, RESULT, RECORD_MAX_TEXT, &bad);
+    out->input = rows_text(row, INPUT, RECORD_MAX_TEXT, &bad);
+    out->output = rows_text(row, OUTPUT, RECORD_MAX_TEXT, &bad);
+    out->tenant = rows_text(row, TENANT, RECORD_MAX_TENANT, &bad);
+    out->conversation_id = rows_link(row, CONVERSATION, &bad);
+    int64_t n_prompt = rows_int(row, N_PROMPT, &bad);
     size_t bytes = (size_t)sqlite3_column_bytes(row, TOKENS);
     if (sqlite3_column_type(row, TOKENS) != SQLITE_BLOB || bytes % 4 != 0 ||
         bytes / 4 > RECORD_MAX_TOKENS)
         bad = "tokens";
     out->n_tokens = bytes / 4;
+    if (texts_only)
+        return bad;
     if (!bad && (n_prompt < 0 || (uint64_t)n_prompt > out->n_tokens))
         bad = "n_prompt";
     out->n_prompt = (uint64_t)n_prompt;
     return bad;
 }
 
-static pawl_status take_row(sqlite3_stmt *row, const char *id, bool with_removed,
-                            store_response **out, pawl_error *error)
+static pawl_status take_row(sqlite3_stmt *row, const char *id, int how, store_response **out,
+                            pawl_error *error)
 {
     store_response seen;
     bool removed;
     size_t size;
-    const char *bad = read_row(row, &seen, &removed);
+    const char *bad = read_row(row, how & STORE_GET_TEXTS, &seen, &removed);
     if (bad)
         return pawl_fail(error, PAWL_E_FORMAT, "the stored response %s is damaged: %s", id, bad);
-    if (removed && !with_removed)
+    if (removed && !(how & STORE_GET_REMOVED))
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
     store_response *made = record_copy(&seen, &size);
     if (!made)
@@ -324,19 +315,19 @@ static pawl_status take_row(sqlite3_stmt *row, const char *id, bool with_removed
     return PAWL_OK;
 }
 
-pawl_status responses_get(responses *r, const char *id, bool with_removed, store_response **out,
+pawl_status responses_get(responses *r, const char *id, int how, store_response **out,
                           pawl_error *error)
 {
     pawl_status status;
-    bind_text(r->get, 1, id);
-    int rc = sqlite3_step(r->get);
+    sqlite3_stmt *get = how & STORE_GET_TEXTS ? r->texts : r->get;
+    rows_bind_text(get, 1, id);
+    int rc = sqlite3_step(get);
     if (rc == SQLITE_ROW)
-        status = take_row(r->get, id, with_removed, out, error);
+        status = take_row(get, id, how, out, error);
     else if (rc == SQLITE_DONE)
         status = pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
     else
         status = db_fail(r->db, "reading a response", error);
-    sqlite3_reset(r->get);
-    sqlite3_clear_bindings(r->get);
+    rows_reset(get);
     return status;
 }

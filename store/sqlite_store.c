@@ -39,13 +39,16 @@ static pawl_status store_put(store *table, const store_response *response, store
     return status ? status : writer_put(s->writer, response, done, arg, error);
 }
 
-static pawl_status store_get(store *table, const char *id, int with_removed,
-                             store_response **response, pawl_error *error)
+static pawl_status store_get(store *table, const char *id, int how, store_response **response,
+                             pawl_error *error)
 {
     sqlite_store *s = (sqlite_store *)table;
     if (!record_id_ok(id)) /* ids come from clients: one that cannot be was never stored */
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response of that id");
-    return readers_get(&s->readers, id, with_removed != 0, response, error);
+    reader *one = readers_take(&s->readers);
+    pawl_status status = responses_get(&one->rows, id, how, response, error);
+    readers_give(one);
+    return status;
 }
 
 static pawl_status store_remove(store *table, const char *id, store_done done, void *arg,
@@ -55,6 +58,59 @@ static pawl_status store_remove(store *table, const char *id, store_done done, v
     if (!record_id_ok(id))
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response of that id");
     return writer_remove(s->writer, id, done, arg, error);
+}
+
+/* ---------------------------------------------------------- conversations --- */
+
+static pawl_status store_conversation_put(store *table, const store_conversation *conversation,
+                                          store_done done, void *arg, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    pawl_status status = record_conversation_check(conversation, error);
+    return status ? status : writer_conversation_put(s->writer, conversation, done, arg, error);
+}
+
+static pawl_status fail_unknown(pawl_error *error)
+{
+    return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored conversation of that id");
+}
+
+static pawl_status store_conversation_get(store *table, const char *id,
+                                          store_conversation **conversation, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    if (!record_id_ok(id))
+        return fail_unknown(error);
+    reader *one = readers_take(&s->readers);
+    pawl_status status = talks_get(&one->talks, id, conversation, error);
+    readers_give(one);
+    return status;
+}
+
+static pawl_status store_conversation_list(store *table, const store_page *page,
+                                           store_conversation ***list, size_t *n, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    if (page->limit < 1 || page->limit > STORE_MAX_PAGE)
+        return pawl_fail(error, PAWL_E_ARGUMENT,
+                         "a page of %zu conversations; from 1 to %d may be "
+                         "asked for",
+                         page->limit, STORE_MAX_PAGE);
+    if (page->after && !record_id_ok(page->after))
+        return fail_unknown(error);
+    reader *one = readers_take(&s->readers);
+    pawl_status status = talks_list(&one->talks, page, list, n, error);
+    readers_give(one);
+    return status;
+}
+
+static pawl_status store_conversation_remove(store *table, const char *id, store_done done,
+                                             void *arg, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    if (!record_id_ok(id))
+        return fail_unknown(error);
+    return writer_conversation_remove(s->writer, id, done, arg, error);
 }
 
 static void store_close(store *table)
@@ -150,7 +206,11 @@ pawl_status sqlite_store_open_measured(const char *folder, metrics *all, store *
                        .key_mark = store_key_mark,
                        .key_find = store_key_find,
                        .key_count = store_key_count,
-                       .key_list = store_key_list};
+                       .key_list = store_key_list,
+                       .conversation_put = store_conversation_put,
+                       .conversation_get = store_conversation_get,
+                       .conversation_list = store_conversation_list,
+                       .conversation_remove = store_conversation_remove};
     status = keys_open(&s->keys, error);
     if (!status) {
         status = open_parts(s, folder, all, error);

@@ -1,5 +1,6 @@
 /*
- * store/store.h - what outlives the process: responses and the tree they form, and keys.
+ * store/store.h - what outlives the process: responses and the tree they form,
+ * conversations, which are names for a place in that tree, and keys.
  *
  * An interface: a store is a table of functions and its own state, so that the
  * embedded SQLite store (sqlite_store.h) can be joined by a shared one. The same
@@ -10,7 +11,7 @@
  * PAWL_OK only when the write will survive `kill -9` and a power cut. A full
  * queue is PAWL_E_BUSY at once and done() is not called. Reads are synchronous
  * and see every write whose done() was called. All functions are [any]; done()
- * must be quick and may call put and remove, but not close.
+ * must be quick and may call what writes, but not close.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -38,7 +39,45 @@ typedef struct store_response {
     uint64_t n_tokens;
     uint64_t n_prompt;  /* how many of them are the prompt                    */
     const char *tenant; /* whose it is, up to 64 bytes; NULL is ""            */
+    /* The conversation that it was made in, or NULL. */
+    const char *conversation_id;
+    /* For put: it becomes that conversation's head, whose tail is then empty, if the
+     * conversation still has this revision; 0: the conversation stays as it is. */
+    uint64_t conversation_revision;
 } store_response;
+
+/* A conversation: what is said in it are the items of its head and the head's
+ * ancestors, and after them those of its tail. */
+typedef struct store_conversation {
+    const char *id;       /* "conv_…"                                             */
+    const char *tenant;   /* as in store_response                                 */
+    const char *title;    /* up to 512 bytes; "" or NULL: none                    */
+    const char *metadata; /* JSON object                                          */
+    const char *tail;     /* JSON array: items that no response has seen yet      */
+    const char *head_id;  /* its latest response, or NULL                         */
+    const char *base_id;  /* without a head: whose timeline the tail once was, or NULL */
+    int64_t created_ms;   /* wall clock                                           */
+    int64_t updated_ms;
+    uint64_t revision; /* as it was read; 0: there is none of this id yet     */
+} store_conversation;
+
+/* Which conversations, by time of creation. */
+typedef struct store_page {
+    const char *tenant;
+    const char *title; /* only those of this title, or NULL: all; the one changed last
+                        * comes first, and the two below do not count             */
+    const char *after; /* id of a conversation that is before the first, or NULL   */
+    bool ascending;
+    size_t limit; /* up to STORE_MAX_PAGE                                    */
+} store_page;
+
+#define STORE_MAX_PAGE 1000
+
+/* Bits for get(). */
+enum store_get {
+    STORE_GET_REMOVED = 1, /* also a removed one that others descend from       */
+    STORE_GET_TEXTS = 2    /* no tokens, tenant and conversation: quicker, for chains */
+};
 
 #define STORE_MAX_KEYS 4096    /* rows, revoked ones too                     */
 #define STORE_KEY_ID_SIZE 24   /* with NUL, like those below                 */
@@ -79,7 +118,9 @@ typedef struct store store;
 
 struct store {
     /* A response of the same id must not exist (PAWL_E_ARGUMENT through done). A
-     * parent that does not exist is PAWL_E_NOT_FOUND through done. Refused at once:
+     * parent that does not exist is PAWL_E_NOT_FOUND through done, like a conversation
+     * that is to have it as its head; one that has changed since is PAWL_E_BUSY, one
+     * whose head is not the parent PAWL_E_ARGUMENT. Refused at once:
      * members that are missing, ids that have not 1 to 64 bytes (PAWL_E_ARGUMENT),
      * texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT).
      * Through done, the disk: PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed,
@@ -88,13 +129,13 @@ struct store {
                        pawl_error *error);
 
     /* PAWL_E_NOT_FOUND: never was, or was removed. The result is one allocation of
-     * the caller's, to be free()d. with_removed: also a removed one that is still
-     * kept because others descend from it (for walking up the tree). */
-    pawl_status (*get)(store *s, const char *id, int with_removed, store_response **response,
+     * the caller's, to be free()d. how: bits of enum store_get. */
+    pawl_status (*get)(store *s, const char *id, int how, store_response **response,
                        pawl_error *error);
 
-    /* Removes a response: get() no longer finds it and it can be nobody's new
-     * parent. Its row goes as soon as nothing descends from it any more.
+    /* Removes a response: get() no longer finds it and, but in a conversation whose
+     * head it is, it can be nobody's new parent. Its row goes as soon as nothing
+     * descends from it and no conversation has it as its head.
      * PAWL_E_NOT_FOUND through done: there is no such response. */
     pawl_status (*remove)(store *s, const char *id, store_done done, void *arg, pawl_error *error);
 
@@ -121,6 +162,28 @@ struct store {
 
     /* All keys, oldest first, in one allocation that the caller free()s. */
     pawl_status (*key_list)(store *s, store_key **keys, size_t *n_keys, pawl_error *error);
+
+    /* Makes a conversation, or changes the one that was read with this revision. Refused
+     * at once: as put(), and a base beside a head (PAWL_E_ARGUMENT). Through done: there
+     * is one of this id already (PAWL_E_ARGUMENT), it was changed since it was read
+     * (PAWL_E_BUSY), it or its head is gone (PAWL_E_NOT_FOUND), the disk. */
+    pawl_status (*conversation_put)(store *s, const store_conversation *conversation,
+                                    store_done done, void *arg, pawl_error *error);
+
+    /* As get(). */
+    pawl_status (*conversation_get)(store *s, const char *id, store_conversation **conversation,
+                                    pawl_error *error);
+
+    /* Their tails are left out (NULL). *list and each of its *n are the caller's to free().
+     * PAWL_E_NOT_FOUND: there is no conversation `after`, or it is another tenant's. */
+    pawl_status (*conversation_list)(store *s, const store_page *page, store_conversation ***list,
+                                     size_t *n, pawl_error *error);
+
+    /* Removes a conversation and every response that was made in it and that nothing else
+     * needs: those that others descend from, or that are another one's head, are removed
+     * as by remove(). PAWL_E_NOT_FOUND through done: there is no such conversation. */
+    pawl_status (*conversation_remove)(store *s, const char *id, store_done done, void *arg,
+                                       pawl_error *error);
 };
 
 #endif /* STORE_STORE_H */

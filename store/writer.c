@@ -37,8 +37,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/queue.h"
+#include "store/talks.h"
 #include "store/record.h"
-#include "store/responses.h"
 
 #define MAX_GROUP 64                /* writes in one transaction                     */
 #define MAX_GROUP_BYTES (32u << 20) /* their memory, at which no more are taken      */
@@ -46,13 +46,14 @@
 #define EMPTY_PAGES 16384           /* log pages (64 MiB) from which it is emptied   */
 #define IDLE_MS 1000                /* a log that nobody adds to is copied after this */
 
-enum operation_kind { PUT, REMOVE, KEY_ADD, KEY_MARK };
+enum operation_kind { PUT, REMOVE, TALK_PUT, TALK_REMOVE, KEY_ADD, KEY_MARK };
 
 /* One write on its way. */
 typedef struct operation {
     enum operation_kind kind;
     store_response *put;        /* of PUT, owned                    */
-    char id[RECORD_MAX_ID + 1]; /* of REMOVE and KEY_MARK           */
+    store_conversation *talk;   /* of TALK_PUT, owned               */
+    char id[RECORD_MAX_ID + 1]; /* of REMOVE, TALK_REMOVE, KEY_MARK */
     store_key key;              /* of KEY_ADD                       */
     enum store_key_mark mark;   /* of KEY_MARK                      */
     int64_t when_ms;            /* likewise                         */
@@ -81,6 +82,7 @@ struct writer {
     pthread_t thread;           /* the store thread                               */
     sqlite3 *db;                /* [store] NULL after a disk error, until reopened */
     responses rows;             /* [store] its statements                         */
+    talks talks;                /* [store] and these                              */
     bool log_unsafe;            /* [store] the log must be emptied before a write */
     bool failing;               /* [store] the last group met an error: said once */
     int log_pages;              /* [store] in the log after the last commit       */
@@ -139,6 +141,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 
 static void disconnect(writer *w)
 {
+    talks_close(&w->talks);
     responses_close(&w->rows);
     db_close(w->db); /* the last one to go copies the log and deletes it */
     w->db = NULL;
@@ -164,6 +167,8 @@ static pawl_status connect(writer *w, pawl_error *error)
     w->log_unsafe = true;
     sqlite3_wal_hook(w->db, on_commit, w);
     status = responses_open(&w->rows, w->db, true, error);
+    if (!status)
+        status = talks_open(&w->talks, &w->rows, true, error);
     if (status)
         disconnect(w);
     return status;
@@ -217,9 +222,13 @@ static pawl_status apply_one(writer *w, operation *op)
 {
     switch (op->kind) {
     case PUT:
-        return responses_put(&w->rows, op->put, &op->error);
+        return talks_put_response(&w->talks, op->put, &op->error);
     case REMOVE:
         return responses_remove(&w->rows, op->id, &op->error);
+    case TALK_PUT:
+        return talks_put(&w->talks, op->talk, &op->error);
+    case TALK_REMOVE:
+        return talks_remove(&w->talks, op->id, &op->error);
     case KEY_ADD:
         return keys_insert(w->db, &op->key, &op->error);
     case KEY_MARK:
@@ -310,6 +319,13 @@ static void run_group(writer *w, operation **group, size_t n)
         run_group(w, &group[i], 1);
 }
 
+static void discard(operation *op)
+{
+    free(op->put);
+    free(op->talk);
+    free(op);
+}
+
 static void finish(writer *w, operation *op)
 {
     metric_add(op->status ? w->measures.failed : w->measures.written, 1);
@@ -320,8 +336,7 @@ static void finish(writer *w, operation *op)
     if (op->done)
         op->done(op->arg, op->status, op->status ? &op->error : NULL);
     atomic_fetch_sub(&w->queued_bytes, op->size);
-    free(op->put);
-    free(op);
+    discard(op);
 }
 
 /* --------------------------------------------------------------- thread --- */
@@ -432,12 +447,6 @@ void writer_close(writer *w)
 
 /* -------------------------------------------------------------- any thread --- */
 
-static void discard(operation *op)
-{
-    free(op->put);
-    free(op);
-}
-
 /* Takes the operation over, or frees it and says why it is not taken. */
 static pawl_status enqueue(writer *w, operation *op, pawl_error *error)
 {
@@ -482,13 +491,41 @@ pawl_status writer_put(writer *w, const store_response *response, store_done don
     return enqueue(w, op, error);
 }
 
-pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error)
+static pawl_status enqueue_id(writer *w, enum operation_kind kind, const char *id, store_done done,
+                              void *arg, pawl_error *error)
 {
-    operation *op = new_operation(REMOVE, done, arg);
+    operation *op = new_operation(kind, done, arg);
     if (!op)
-        return pawl_fail(error, PAWL_E_MEMORY, "no memory to remove the response %s", id);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to remove %s", id);
     strcpy(op->id, id);
     return enqueue(w, op, error);
+}
+
+pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error)
+{
+    return enqueue_id(w, REMOVE, id, done, arg, error);
+}
+
+pawl_status writer_conversation_put(writer *w, const store_conversation *conversation,
+                                    store_done done, void *arg, pawl_error *error)
+{
+    size_t size = 0;
+    operation *op = new_operation(TALK_PUT, done, arg);
+    if (op)
+        op->talk = record_conversation_copy(conversation, &size);
+    if (!op || !op->talk) {
+        free(op);
+        return pawl_fail(error, PAWL_E_MEMORY, "no memory to store the conversation %s",
+                         conversation->id);
+    }
+    op->size += size;
+    return enqueue(w, op, error);
+}
+
+pawl_status writer_conversation_remove(writer *w, const char *id, store_done done, void *arg,
+                                       pawl_error *error)
+{
+    return enqueue_id(w, TALK_REMOVE, id, done, arg, error);
 }
 
 pawl_status writer_key_add(writer *w, const store_key *key, store_done done, void *arg,

@@ -30,6 +30,10 @@ void writer_close(writer *w);
 pawl_status writer_put(writer *w, const store_response *response, store_done done, void *arg,
                        pawl_error *error);
 pawl_status writer_remove(writer *w, const char *id, store_done done, void *arg, pawl_error *error);
+pawl_status writer_conversation_put(writer *w, const store_conversation *conversation,
+                                    store_done done, void *arg, pawl_error *error);
+pawl_status writer_conversation_remove(writer *w, const char *id, store_done done, void *arg,
+                                       pawl_error *error);
 pawl_status writer_key_add(writer *w, const store_key *key, store_done done, void *arg,
                            pawl_error *error);
 pawl_status writer_key_mark(writer *w, const char *id, enum store_key_mark mark, int64_t when_ms,

@@ -3,7 +3,8 @@
  *
  * Whether the process lives and is ready is told to anybody, since those who ask
  * (load balancers, container managers) have no key. Metrics tell who asks how much, so
- * they need a key, but one that may nothing else will do.
+ * they need a key, but one that may nothing else will do. Taking an item out of one's
+ * conversation is a way of talking, not of administering: agents do it all the time.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,8 +28,9 @@ uint32_t api_scope_needed(const char *method, const char *path)
     static const char *const open[] = {"/health", "/livez", "/readyz"};
     static const char *const measured[] = {"/metrics"};
     const char *bare = strncmp(path, "/v1/", 4) == 0 ? path + 3 : path;
+    bool item = strncmp(bare, "/conversations/", 15) == 0 && strstr(bare + 15, "/items/");
     if (strcmp(method, "DELETE") == 0)
-        return STORE_SCOPE_ADMIN;
+        return item ? STORE_SCOPE_INFERENCE : STORE_SCOPE_ADMIN;
     if (is_one_of(bare, open, sizeof open / sizeof *open))
         return 0;
     return is_one_of(bare, measured, 1) ? STORE_SCOPE_METRICS : STORE_SCOPE_INFERENCE;

@@ -9,6 +9,8 @@
 
 #include "api/handlers.h"
 
+#include <string.h>
+
 cJSON *handlers_body(const char *data, size_t size, api_error *error)
 {
     cJSON *body = NULL;
@@ -43,6 +45,24 @@ static api_call *handle(enum route_name route, const api_context *context)
         return responses_cancel(context);
     case ROUTE_INPUT_ITEMS:
         return responses_input_items(context);
+    case ROUTE_CONVERSATIONS_CREATE:
+        return conversations_create(context);
+    case ROUTE_CONVERSATIONS_LIST:
+        return conversations_list(context);
+    case ROUTE_CONVERSATION_GET:
+        return conversations_retrieve(context);
+    case ROUTE_CONVERSATION_UPDATE:
+        return conversations_update(context);
+    case ROUTE_CONVERSATION_DELETE:
+        return conversations_delete(context);
+    case ROUTE_ITEMS_LIST:
+        return conversations_items(context);
+    case ROUTE_ITEMS_CREATE:
+        return conversations_add(context);
+    case ROUTE_ITEM_GET:
+        return conversations_item(context);
+    case ROUTE_ITEM_DELETE:
+        return conversations_drop(context);
     case ROUTE_CHAT:
         return chat_create(context);
     case ROUTE_COMPLETIONS:
@@ -81,6 +101,9 @@ api_call *api_http(run_runtime *runtime, const api_http_request *request, run_li
                            .request = request,
                            .listener = listener};
     api_error error;
-    enum route_name route = route_find(request->method, request->path, context.id, &error);
+    route_ids ids = {.id = ""};
+    enum route_name route = route_find(request->method, request->path, &ids, &error);
+    memcpy(context.id, ids.id, sizeof ids.id);
+    memcpy(context.item, ids.item, sizeof ids.item);
     return route == ROUTE_NONE ? call_refused(&error) : handle(route, &context);
 }

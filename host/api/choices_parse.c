@@ -1,8 +1,8 @@
 /*
  * api/choices_parse.c - what Chat Completions and Completions have alike in a request.
  *
- * How many replies, as a stream or not, and biases for single tokens. Pure; runs where
- * parsing runs.
+ * How many replies, as a stream or not, in which class, and biases for single tokens. Pure; runs
+ * where parsing runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -77,7 +77,7 @@ bool choices_parse(parse_state *state, parse_choices *choices)
 {
     int64_t n = 1;
     if (!field_integer(state->body, "", "n", 1, RUN_MAX_CHOICES, &n, state->error) ||
-        !parse_stream(state, choices) || !parse_bias(state))
+        !parse_stream(state, choices) || !parse_bias(state) || !params_priority(state))
         return false;
     choices->n = (size_t)n;
     state->request->store = false; /* there is no way to read such an answer back */

@@ -103,7 +103,11 @@ void api_refuse_run(api_error *error, const run_refusal *refusal, const char *in
             api_refuse(error, 404, "not_found", param, "%s", message);
         return;
     case RUN_REFUSED_BUSY:
-        api_refuse(error, 503, "server_is_overloaded", NULL, "%s", message);
+    case RUN_REFUSED_KEY_BUSY:
+        if (refusal->reason == RUN_REFUSED_KEY_BUSY)
+            api_refuse(error, 429, "rate_limit_exceeded", NULL, "%s", message);
+        else
+            api_refuse(error, 503, "server_is_overloaded", NULL, "%s", message);
         if (refusal->retry_after > 0)
             error->retry_after = refusal->retry_after;
         return;

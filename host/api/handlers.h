@@ -17,7 +17,8 @@ typedef struct api_context {
     run_runtime *runtime;
     run_caller caller; /* who asks */
     const api_http_request *request;
-    char id[ROUTE_ID_SIZE]; /* what the path names, or "" */
+    char id[ROUTE_ID_SIZE];   /* what the path names, or ""   */
+    char item[ROUTE_ID_SIZE]; /* likewise, in a conversation */
     run_listener listener;
 } api_context;
 
@@ -37,8 +38,26 @@ api_call *responses_retrieve(const api_context *context);
 api_call *responses_delete(const api_context *context);
 api_call *responses_cancel(const api_context *context);
 api_call *responses_input_items(const api_context *context);
-/* {"object":"list",…} of a record's input items by limit, order and after of the query. */
+/* {"object":"list",…} of some items by limit, order and after of the query. */
 bool responses_page_add(buf *out, const cJSON *items, const char *query, api_error *error);
+/* What a query says of a page. */
+typedef struct page_query {
+    int limit;
+    bool ascending;
+    char after[PARSE_MAX_ID + 1]; /* "": from the beginning */
+} page_query;
+bool responses_page_query(const char *query, page_query *page, api_error *error);
+
+/* conversations.c, conversations_items.c */
+api_call *conversations_create(const api_context *context);
+api_call *conversations_list(const api_context *context);
+api_call *conversations_retrieve(const api_context *context);
+api_call *conversations_update(const api_context *context);
+api_call *conversations_delete(const api_context *context);
+api_call *conversations_items(const api_context *context);
+api_call *conversations_add(const api_context *context);
+api_call *conversations_item(const api_context *context);
+api_call *conversations_drop(const api_context *context);
 
 /* chat_call.c */
 api_call *chat_create(const api_context *context);

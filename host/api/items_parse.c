@@ -22,6 +22,7 @@
 typedef struct items_state {
     parse_state *parse;
     api_error *error;
+    const char *name;   /* of the list in the request                       */
     cJSON *items;       /* what is done so far; the request's               */
     const char **calls; /* call_ids of the function_calls in items, borrowed */
     size_t n_calls;
@@ -228,8 +229,8 @@ static cJSON *parse_call_output(items_state *s, const cJSON *given, const char *
         api_path(place, path, "call_id");
         api_refuse(s->error, 400, "invalid_value", place,
                    "No tool call found for function call output with call_id '%s': its "
-                   "function_call must come before it, in the input or in the chain of "
-                   "'previous_response_id'.",
+                   "function_call must come before it, in the input, in the chain of "
+                   "'previous_response_id' or in the conversation.",
                    call_id);
         return NULL;
     }
@@ -360,8 +361,8 @@ static cJSON *parse_reference(items_state *s, const cJSON *given, const char *pa
         char place[API_PARAM_SIZE];
         api_path(place, path, "id");
         api_refuse(s->error, 404, "item_not_found", place,
-                   "Item with id '%s' not found: it must be in the input before its reference or "
-                   "in the chain of 'previous_response_id'.",
+                   "Item with id '%s' not found: it must be in the input before its reference, "
+                   "in the chain of 'previous_response_id' or in the conversation.",
                    id);
     }
     return item;
@@ -403,26 +404,64 @@ static cJSON *parse_by_type(items_state *s, const cJSON *given, const char *path
     return NULL;
 }
 
+static void note_call(items_state *s, const cJSON *item)
+{
+    const char *type = json_get_text(item, "type");
+    const char *call_id = json_get_text(item, "call_id");
+    if (type && call_id && strcmp(type, "function_call") == 0)
+        s->calls[s->n_calls++] = call_id;
+}
+
 static bool parse_list(items_state *s, const cJSON *input)
 {
     const cJSON *each;
     size_t i = 0;
-    s->calls = calloc((size_t)cJSON_GetArraySize(input) + 1, sizeof *s->calls);
+    size_t n = (size_t)cJSON_GetArraySize(input) + (size_t)cJSON_GetArraySize(s->items);
+    s->calls = calloc(n + 1, sizeof *s->calls);
     if (!s->calls)
         return api_refuse_memory(s->error);
+    cJSON_ArrayForEach(each, s->items)
+    {
+        note_call(s, each);
+    }
     cJSON_ArrayForEach(each, input)
     {
         char path[API_PARAM_SIZE];
-        api_path_at(path, "input", i++);
+        api_path_at(path, s->name, i++);
         cJSON *item = parse_by_type(s, each, path);
         if (!item)
             return false;
         if (!field_add(s->items, NULL, item))
             return api_refuse_memory(s->error);
-        const char *type = json_get_text(item, "type");
-        const char *call_id = json_get_text(item, "call_id");
-        if (type && call_id && strcmp(type, "function_call") == 0)
-            s->calls[s->n_calls++] = call_id;
+        note_call(s, item);
+    }
+    return true;
+}
+
+/* Gives all items from the n-th on ids of our own: in a conversation an id means one item,
+ * and clients send the same ones twice. */
+static bool give_ids(items_state *s, int n)
+{
+    static const char *const prefixes[][2] = {
+        {"function_call", "fc_"}, {"function_call_output", "fco_"}, {"reasoning", "rs_"}};
+    const cJSON *each;
+    cJSON_ArrayForEach(each, s->items)
+    {
+        char id[CLOCK_ID_SIZE];
+        const char *type = json_get_text(each, "type"), *prefix = "msg_";
+        if (n-- > 0)
+            continue;
+        for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+            if (type && strcmp(type, prefixes[i][0]) == 0)
+                prefix = prefixes[i][1];
+        clock_new_id(s->parse->env->clock, prefix, id);
+        cJSON *member = cJSON_GetObjectItemCaseSensitive(each, "id");
+        if (!cJSON_SetValuestring(member, id)) {
+            cJSON *made = cJSON_CreateString(id);
+            if (!made ||
+                !cJSON_ReplaceItemInObjectCaseSensitive((cJSON *)(uintptr_t)each, "id", made))
+                return api_refuse_memory(s->error);
+        }
     }
     return true;
 }
@@ -439,27 +478,57 @@ static bool parse_string(items_state *s, const char *text)
     return item && (field_add(s->items, NULL, item) || api_refuse_memory(s->error));
 }
 
-bool items_parse(parse_state *state)
+static bool open_items(items_state *s, parse_state *state, const char *name)
 {
     run_request *request = state->request;
+    *s = (items_state){.parse = state, .error = state->error, .name = name};
+    if (!request->items)
+        request->items = cJSON_CreateArray();
+    s->items = request->items;
+    return s->items || api_refuse_memory(state->error);
+}
+
+bool items_parse(parse_state *state)
+{
+    items_state s;
+    run_request *request = state->request;
     const cJSON *input = json_get(state->body, "input");
-    items_state s = {.parse = state, .error = state->error};
-    bool may_be_empty = request->parent || !request->generate;
-    request->items = s.items = cJSON_CreateArray();
-    if (!s.items)
-        return api_refuse_memory(state->error);
+    if (!open_items(&s, state, "input"))
+        return false;
+    int n_before = cJSON_GetArraySize(s.items);
+    bool may_be_empty = request->parent || !request->generate || n_before > 0;
+    bool ok;
     if (!input)
         return may_be_empty || field_missing("", "input", state->error);
-    if (cJSON_IsString(input))
-        return parse_string(&s, input->valuestring);
-    if (!cJSON_IsArray(input))
+    if (cJSON_IsString(input)) {
+        ok = parse_string(&s, input->valuestring);
+    } else if (!cJSON_IsArray(input)) {
         return field_wrong_type("input", input, "a string or an array of items", state->error);
-    if (!field_array(state->body, "", "input", PARSE_MAX_ITEMS, &input, state->error))
-        return false;
-    bool ok = parse_list(&s, input);
-    free(s.calls);
+    } else {
+        ok = field_array(state->body, "", "input", PARSE_MAX_ITEMS, &input, state->error) &&
+             parse_list(&s, input);
+        free(s.calls);
+    }
     if (ok && !may_be_empty && cJSON_GetArraySize(s.items) == 0)
         return api_refuse(state->error, 400, "invalid_value", "input",
                           "'input' is empty; give a text or at least one item.");
-    return ok;
+    return ok && (!request->conversation || give_ids(&s, n_before));
+}
+
+bool items_parse_added(parse_state *state)
+{
+    items_state s;
+    const cJSON *items = NULL;
+    if (!open_items(&s, state, "items") ||
+        !field_array(state->body, "", "items", PARSE_MAX_ADDED, &items, state->error))
+        return false;
+    int n_before = cJSON_GetArraySize(s.items);
+    if (n_before + cJSON_GetArraySize(items) > RUN_MAX_TAIL)
+        return api_refuse(state->error, 400, "invalid_value", "items",
+                          "The conversation has %d items that no response has seen, and may have "
+                          "%d.",
+                          n_before, RUN_MAX_TAIL);
+    bool ok = parse_list(&s, items);
+    free(s.calls);
+    return ok && give_ids(&s, n_before);
 }

@@ -3,7 +3,8 @@
  *
  * Beside the parameters that OpenAI documents stand those that clients of other local
  * servers send at the top level: top_k, min_p, penalties, seed, stop, min_tokens,
- * ignore_eos, chat_template_kwargs. Pure; runs where parsing runs.
+ * ignore_eos, chat_template_kwargs. priority is ours: which class a turn is served in. Pure; runs
+ * where parsing runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -91,6 +92,15 @@ bool params_stop(parse_state *s)
         if (!add_stop(s, each, path))
             return false;
     }
+    return true;
+}
+
+bool params_priority(parse_state *s)
+{
+    const char *priority = "interactive";
+    if (!field_word(s->body, "", "priority", "interactive batch", &priority, s->error))
+        return false;
+    s->request->priority = strcmp(priority, "batch") == 0 ? RUN_BATCH : RUN_INTERACTIVE;
     return true;
 }
 
@@ -222,6 +232,7 @@ static bool parse_text(parse_state *s)
 
 bool params_parse(parse_state *state)
 {
-    return params_sampling(state) && params_stop(state) && parse_limits(state) &&
-           parse_logprobs(state) && parse_reasoning(state) && parse_text(state);
+    return params_sampling(state) && params_stop(state) && params_priority(state) &&
+           parse_limits(state) && parse_logprobs(state) && parse_reasoning(state) &&
+           parse_text(state);
 }

@@ -20,9 +20,11 @@
 #define API_PARSE_H
 
 #include "api/error.h"
+#include "run/conversation.h"
 
 #define PARSE_MAX_ITEMS 10000 /* in one input                                     */
 #define PARSE_MAX_PARTS 1024  /* of one item                                      */
+#define PARSE_MAX_ADDED 20    /* items added to a conversation at a time          */
 #define PARSE_MAX_TOOLS 256
 #define PARSE_MAX_NAME 128    /* bytes of a function's name                       */
 #define PARSE_MAX_ID 128      /* bytes of an id that a client gives               */
@@ -38,8 +40,13 @@ typedef struct parse_env {
     void *context;            /* for the functions                               */
     run_model *(*find_model)(void *context, const char *name); /* NULL: unknown           */
     const char *(*model_name)(void *context, size_t i);        /* NULL: no i-th one       */
-    run_record *(*find_record)(void *context, const char *id, bool with_removed); /* a reference */
+    /* A reference; with_removed: an ancestor, of which the texts are enough. */
+    run_record *(*find_record)(void *context, const char *id, bool with_removed);
     bool (*has_call)(void *context, run_record *from, const char *call_id);
+    /* As run_conversation_open(), and loaded. NULL: there are none. */
+    enum run_conversation_answer (*find_conversation)(void *context, const char *id, bool hold,
+                                                      run_conversation **out);
+    bool looks_only; /* nothing will follow from the request: it holds no conversation */
 } parse_env;
 
 /* The parts of one request on their way; out of responses_parse() it is not seen. */
@@ -79,14 +86,22 @@ bool parse_refuse_model(const parse_env *env, const char *name, api_error *error
 /* Each takes its members from state->body into state->request and into the echo. */
 bool params_parse(parse_state *state);
 bool tools_parse(parse_state *state);
-/* Needs request->parent. */
+/* Adds to request->items. Needs request->parent and request->conversation. */
 bool items_parse(parse_state *state);
+/* The same for the list "items", of at most PARSE_MAX_ADDED; absent: none. */
+bool items_parse_added(parse_state *state);
+/* "metadata" into the echo; absent: {}. */
+bool metadata_parse(parse_state *state);
+/* Why a conversation could not be opened. param may be NULL. Always false. */
+bool conversation_refuse(enum run_conversation_answer answer, const char *id, const char *param,
+                         api_error *error);
 bool parse_model(parse_state *state);
 bool params_sampling(parse_state *state); /* from temperature to seed */
 bool params_stop(parse_state *state);
+bool params_priority(parse_state *state);
 bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
 bool messages_parse(parse_state *state);
-/* n, stream, stream_options, logit_bias. Needs request->model. */
+/* n, stream, stream_options, logit_bias, priority. Needs request->model. */
 bool choices_parse(parse_state *state, parse_choices *choices);
 /* How much is to be thought: one of PARSE_EFFORTS. */
 bool params_effort(parse_state *state, const char *effort);

@@ -29,7 +29,19 @@ static const char *env_model_name(void *context, size_t i)
 static run_record *env_record(void *context, const char *id, bool with_removed)
 {
     const api_context *of = context;
-    return run_find(of->runtime, &of->caller, id, with_removed);
+    return run_find(of->runtime, with_removed ? NULL : &of->caller, id, with_removed);
+}
+
+static enum run_conversation_answer env_conversation(void *context, const char *id, bool hold,
+                                                     run_conversation **out)
+{
+    const api_context *of = context;
+    enum run_conversation_answer answer =
+        run_conversation_open(of->runtime, &of->caller, id, hold, out);
+    if (answer != RUN_CONVERSATION_FOUND || run_conversation_load(*out))
+        return answer;
+    run_conversation_close(*out);
+    return RUN_CONVERSATION_FAILED;
 }
 
 static bool env_has_call(void *context, run_record *from, const char *call_id)
@@ -46,7 +58,8 @@ parse_env responses_env(const api_context *context, run_record *parent)
                        .find_model = env_model,
                        .model_name = env_model_name,
                        .find_record = env_record,
-                       .has_call = env_has_call};
+                       .has_call = env_has_call,
+                       .find_conversation = env_conversation};
 }
 
 /* --------------------------------------------------------------- the dialect -- */
@@ -126,6 +139,7 @@ api_call *responses_input_tokens(const api_context *context)
 {
     api_error error;
     parse_env env = responses_env(context, NULL);
+    env.looks_only = true;
     cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
     run_request *request = body ? responses_parse(body, &env, &error) : NULL;
     cJSON_Delete(body);

@@ -67,15 +67,6 @@ bool parse_model(parse_state *s)
 static bool refuse_unsupported(parse_state *s)
 {
     bool background = false;
-    if (json_get(s->body, "conversation")) {
-        if (json_get(s->body, "previous_response_id"))
-            return api_refuse(s->error, 400, "invalid_value", "conversation",
-                              "'conversation' and 'previous_response_id' exclude each other; give "
-                              "'previous_response_id' alone.");
-        return api_refuse(s->error, 400, "unsupported_parameter", "conversation",
-                          "'conversation' is not supported here; use 'previous_response_id' to "
-                          "continue from a response.");
-    }
     if (json_get(s->body, "prompt"))
         return api_refuse(s->error, 400, "unsupported_parameter", "prompt",
                           "Prompt templates are not supported here; give 'instructions' and "
@@ -113,6 +104,73 @@ static bool parse_parent(parse_state *s)
     return echo_text(s, name, id);
 }
 
+/* ------------------------------------------------------------ conversation -- */
+
+bool conversation_refuse(enum run_conversation_answer answer, const char *id, const char *param,
+                         api_error *error)
+{
+    if (answer == RUN_CONVERSATION_UNKNOWN)
+        return api_refuse(error, 404, NULL, param, "Conversation with id '%.100s' not found.", id);
+    if (answer != RUN_CONVERSATION_HELD)
+        return api_refuse(error, 500, "server_error", param,
+                          "The conversation '%.100s' could not be read.", id);
+    api_refuse(error, 409, "conversation_locked", param,
+               "Another request is working on the conversation '%.100s'. Retry in a few seconds.",
+               id);
+    error->retry_after = 1;
+    return false;
+}
+
+/* The id, from "conv_…" or {"id": "conv_…"}. False: refused. */
+static bool parse_conversation_id(parse_state *s, const char **id)
+{
+    static const char name[] = "conversation";
+    const cJSON *given = json_get(s->body, name);
+    if (!given || cJSON_IsString(given))
+        return field_text(s->body, "", name, PARSE_MAX_ID, id, s->error);
+    if (!cJSON_IsObject(given))
+        return field_wrong_type(name, given, "an id or an object with one", s->error);
+    if (!field_text(given, name, "id", PARSE_MAX_ID, id, s->error))
+        return false;
+    return *id || field_missing(name, "id", s->error);
+}
+
+static bool parse_conversation(parse_state *s)
+{
+    const parse_env *env = s->env;
+    const char *id = NULL;
+    run_conversation *c = NULL;
+    if (!parse_conversation_id(s, &id))
+        return false;
+    if (!id)
+        return true;
+    if (s->request->parent)
+        return api_refuse(s->error, 400, "invalid_value", "conversation",
+                          "'conversation' and 'previous_response_id' exclude each other; give one "
+                          "of them.");
+    if (!s->request->store)
+        return api_refuse(s->error, 400, "invalid_value", "store",
+                          "What is said in a conversation is stored; leave 'store' out, or give "
+                          "the items as 'input' without 'conversation'.");
+    enum run_conversation_answer answer =
+        env->find_conversation ? env->find_conversation(env->context, id, !env->looks_only, &c)
+                               : RUN_CONVERSATION_UNKNOWN;
+    if (answer != RUN_CONVERSATION_FOUND)
+        return conversation_refuse(answer, id, "conversation", s->error);
+    if (!run_conversation_attach(c, s->request))
+        return api_refuse_memory(s->error);
+    if (c->head && !run_record_can_continue(c->head))
+        return api_refuse(s->error, 400, "invalid_value", "conversation",
+                          "The conversation cannot be continued: its latest response is %s.",
+                          c->head->status);
+    cJSON *echo = cJSON_CreateObject();
+    if (!echo || !cJSON_AddStringToObject(echo, "id", id)) {
+        cJSON_Delete(echo);
+        return api_refuse_memory(s->error);
+    }
+    return echo_add(s, "conversation", echo);
+}
+
 /* A string, or, as prompt templates have it, messages whose texts are joined. */
 static bool parse_instructions(parse_state *s)
 {
@@ -132,7 +190,7 @@ static bool parse_instructions(parse_state *s)
     return echo_text(s, "instructions", text);
 }
 
-static bool parse_metadata(parse_state *s)
+bool metadata_parse(parse_state *s)
 {
     const cJSON *metadata = NULL;
     const cJSON *each;
@@ -221,8 +279,9 @@ run_request *responses_parse(const cJSON *body, const parse_env *env, api_error 
         return NULL;
     }
     if (refuse_unsupported(&state) && parse_model(&state) && parse_instructions(&state) &&
-        parse_metadata(&state) && parse_echoed_texts(&state) && parse_switches(&state) &&
-        params_parse(&state) && tools_parse(&state) && parse_parent(&state) && items_parse(&state))
+        metadata_parse(&state) && parse_echoed_texts(&state) && parse_switches(&state) &&
+        params_parse(&state) && tools_parse(&state) && parse_parent(&state) &&
+        parse_conversation(&state) && items_parse(&state))
         return request;
     run_request_free(request);
     return NULL;

@@ -1,30 +1,23 @@
 /*
  * api/responses_read.c - stored responses: GET, DELETE, their input items, cancel.
  *
- * Reading runs on run's worker. A DELETE is answered when the store has done it: the
- * store's thread sends the listener an END whose stop_reason is the outcome, and so the
- * answer comes through net's loop like any other.
+ * Reading runs on run's worker. A DELETE is answered when the store has done it (later.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/handlers.h"
+#include "api/later.h"
 #include "api/responses_object.h"
 
 #define PAGE_DEFAULT 20
 #define PAGE_MAX 100
 
-static void refuse_unknown(api_error *error, const char *id)
-{
-    api_refuse(error, 404, NULL, NULL, "Response with id '%.100s' not found.", id);
-}
-
 static api_call *unknown(const char *id)
 {
     api_error error;
-    refuse_unknown(&error, id);
+    api_refuse(&error, 404, NULL, NULL, "Response with id '%.100s' not found.", id);
     return call_refused(&error);
 }
 
@@ -60,75 +53,28 @@ api_call *responses_retrieve(const api_context *context)
 
 /* ------------------------------------------------------------------- DELETE -- */
 
-/* What the call keeps, and what the store's thread gets. They share nothing. */
-typedef struct delete_state {
-    char id[ROUTE_ID_SIZE];
-} delete_state;
-
-typedef struct delete_order {
-    run_listener listener;
-    run_event *end; /* made beforehand, so that END comes whatever happens */
-} delete_order;
-
-static void on_removed(void *arg, pawl_status status, const pawl_error *why)
-{
-    delete_order *order = arg;
-    (void)why;
-    order->end->stop_reason = status == PAWL_OK            ? "stop"
-                              : status == PAWL_E_NOT_FOUND ? "not_found"
-                                                           : "error";
-    order->listener.on_event(order->listener.arg, order->end);
-    free(order);
-}
-
-static void on_delete_event(api_call *call, void *state, run_event *event, api_emit emit, void *arg)
-{
-    const delete_state *deleted = state;
-    api_error error;
-    (void)emit;
-    (void)arg;
-    if (event->type != RUN_END)
-        return;
-    if (strcmp(event->stop_reason, "stop") == 0) {
-        buf_add_text(&call->body, "{\"id\":");
-        json_add_quoted(&call->body, json_text(deleted->id));
-        buf_add_text(&call->body, ",\"object\":\"response\",\"deleted\":true}");
-        return;
-    }
-    if (strcmp(event->stop_reason, "not_found") == 0)
-        refuse_unknown(&error, deleted->id);
-    else
-        api_refuse(&error, 500, "server_error", NULL, "The response could not be deleted.");
-    call_set_error(call, &error);
-}
-
-static const call_dialect delete_dialect = {on_delete_event, free};
-
 api_call *responses_delete(const api_context *context)
 {
-    api_error error;
     run_record *record = run_find(context->runtime, &context->caller, context->id, false);
+    buf body;
     if (!record)
         return unknown(context->id);
     run_record_release(record);
-    delete_state *state = calloc(1, sizeof *state);
-    delete_order *order = calloc(1, sizeof *order);
-    run_event *end = run_event_new(RUN_END);
-    api_call *call = state ? call_running(API_FOLD, &delete_dialect, state) : NULL;
-    if (!order || !end || !call) {
-        api_refuse_memory(&error);
-    } else {
-        memcpy(state->id, context->id, sizeof state->id);
-        *order = (delete_order){context->listener, end};
-        if (run_remove(context->runtime, context->id, on_removed, order))
-            return call;
-        api_refuse(&error, 503, "server_is_overloaded", NULL,
-                   "The store is busy; delete the response again later.");
+    buf_init(&body, CALL_MAX_BODY);
+    buf_add_text(&body, "{\"id\":");
+    json_add_quoted(&body, json_text(context->id));
+    buf_add_text(&body, ",\"object\":\"response\",\"deleted\":true}");
+    char *text = buf_take(&body);
+    later *order = later_open(context, "Response", context->id);
+    if (!order) {
+        free(text);
+        return NULL;
     }
-    api_call_free(call);
-    run_event_free(end);
-    free(order);
-    return call_refused(&error);
+    later_say(order, text);
+    api_call *call = later_call(order);
+    if (call && run_remove(context->runtime, context->id, later_done, order))
+        return call;
+    return later_refused(order, call, PAWL_E_BUSY);
 }
 
 api_call *responses_cancel(const api_context *context)
@@ -144,13 +90,7 @@ api_call *responses_cancel(const api_context *context)
 
 /* -------------------------------------------------------------- input items -- */
 
-typedef struct page_query {
-    int limit;
-    bool ascending;
-    char after[PARSE_MAX_ID + 1]; /* "": from the beginning */
-} page_query;
-
-static bool parse_page(const char *query, page_query *page, api_error *error)
+bool responses_page_query(const char *query, page_query *page, api_error *error)
 {
     char text[16];
     page->limit = PAGE_DEFAULT;
@@ -213,14 +153,14 @@ bool responses_page_add(buf *out, const cJSON *items, const char *query, api_err
 {
     page_query page;
     bool found;
-    if (!parse_page(query, &page, error))
+    if (!responses_page_query(query, &page, error))
         return false;
     const cJSON *first = page_start(items, &page, &found);
     const cJSON *last = NULL;
     const cJSON *each = first;
     if (!found)
         return api_refuse(error, 400, "invalid_value", "after",
-                          "Invalid value for 'after': there is no input item '%s'.", page.after);
+                          "Invalid value for 'after': there is no item '%s'.", page.after);
     buf_add_text(out, "{\"object\":\"list\",\"data\":[");
     for (int n = 0; each && n < page.limit; n++) {
         buf_add_text(out, n ? "," : "");

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A pattern's "{id}" takes one segment of a path, "{path}" all the rest. Where several
+/* A pattern's "{id}" or "{item}" takes one segment of a path, "{path}" all the rest. Where several
  * rows fit a path, the first one with the method wins. */
 static const struct route {
     const char *method;
@@ -21,6 +21,15 @@ static const struct route {
     {"DELETE", "/responses/{id}", ROUTE_RESPONSE_DELETE},
     {"POST", "/responses/{id}/cancel", ROUTE_RESPONSE_CANCEL},
     {"GET", "/responses/{id}/input_items", ROUTE_INPUT_ITEMS},
+    {"POST", "/conversations", ROUTE_CONVERSATIONS_CREATE},
+    {"GET", "/conversations", ROUTE_CONVERSATIONS_LIST},
+    {"GET", "/conversations/{id}", ROUTE_CONVERSATION_GET},
+    {"POST", "/conversations/{id}", ROUTE_CONVERSATION_UPDATE},
+    {"DELETE", "/conversations/{id}", ROUTE_CONVERSATION_DELETE},
+    {"GET", "/conversations/{id}/items", ROUTE_ITEMS_LIST},
+    {"POST", "/conversations/{id}/items", ROUTE_ITEMS_CREATE},
+    {"GET", "/conversations/{id}/items/{item}", ROUTE_ITEM_GET},
+    {"DELETE", "/conversations/{id}/items/{item}", ROUTE_ITEM_DELETE},
     {"POST", "/chat/completions", ROUTE_CHAT},
     {"POST", "/completions", ROUTE_COMPLETIONS},
     {"POST", "/tokenize", ROUTE_TOKENIZE},
@@ -36,25 +45,35 @@ static const struct route {
 
 #define N_ROUTES (sizeof routes / sizeof routes[0])
 
-/* Whether the path fits the pattern; what stands for the placeholder goes to id. */
-static bool fits(const char *pattern, const char *path, char id[ROUTE_ID_SIZE])
+/* Takes what stands for the placeholder that both begin at; false: there is nothing, or
+ * too much. */
+static bool take_part(const char **pattern, const char **path, route_ids *ids)
 {
-    *id = '\0';
-    while (*pattern && *pattern == *path && *pattern != '{') {
-        pattern++;
-        path++;
-    }
-    if (*pattern != '{')
-        return *pattern == '\0' && (*path == '\0' || strcmp(path, "/") == 0);
-    bool rest = strncmp(pattern, "{path}", 6) == 0;
-    size_t size = rest ? strlen(path) : strcspn(path, "/");
+    bool rest = strncmp(*pattern, "{path}", 6) == 0;
+    char *to = strncmp(*pattern, "{item}", 6) == 0 ? ids->item : ids->id;
+    size_t size = rest ? strlen(*path) : strcspn(*path, "/");
     if (size == 0 || size >= ROUTE_ID_SIZE)
         return false;
-    memcpy(id, path, size);
-    id[size] = '\0';
-    pattern = strchr(pattern, '}') + 1;
-    path += size;
-    return strcmp(pattern, path) == 0 || (strcmp(path, "/") == 0 && !*pattern);
+    memcpy(to, *path, size);
+    to[size] = '\0';
+    *pattern = strchr(*pattern, '}') + 1;
+    *path += size;
+    return true;
+}
+
+/* Whether the path fits the pattern; what stands for its placeholders goes to ids. */
+static bool fits(const char *pattern, const char *path, route_ids *ids)
+{
+    *ids->id = *ids->item = '\0';
+    while (*pattern) {
+        if (*pattern == '{') {
+            if (!take_part(&pattern, &path, ids))
+                return false;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return *path == '\0' || strcmp(path, "/") == 0;
 }
 
 static const char *without_prefix(const char *path)
@@ -64,10 +83,10 @@ static const char *without_prefix(const char *path)
 
 const char *route_pattern(const char *method, const char *path)
 {
-    char id[ROUTE_ID_SIZE];
+    route_ids ids;
     for (size_t i = 0; i < N_ROUTES; i++)
         if (strcmp(routes[i].method, method) == 0 &&
-            fits(routes[i].pattern, without_prefix(path), id))
+            fits(routes[i].pattern, without_prefix(path), &ids))
             return routes[i].pattern;
     return "none";
 }
@@ -85,23 +104,22 @@ static enum route_name refuse(const char *method, const char *path, const char *
     return ROUTE_NONE;
 }
 
-enum route_name route_find(const char *method, const char *path, char id[ROUTE_ID_SIZE],
-                           api_error *error)
+enum route_name route_find(const char *method, const char *path, route_ids *ids, api_error *error)
 {
     char allowed[64] = "";
-    char found[ROUTE_ID_SIZE];
+    route_ids found;
     const char *bare = without_prefix(path);
     for (size_t i = 0; i < N_ROUTES; i++) {
-        if (!fits(routes[i].pattern, bare, found))
+        if (!fits(routes[i].pattern, bare, &found))
             continue;
         if (strcmp(routes[i].method, method) == 0) {
-            memcpy(id, found, strlen(found) + 1);
+            *ids = found;
             return routes[i].name;
         }
         size_t used = strlen(allowed);
         snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "", routes[i].method);
     }
-    if (strcmp(method, "GET") == 0 && fits("/responses", bare, found)) {
+    if (strcmp(method, "GET") == 0 && fits("/responses", bare, &found)) {
         api_refuse(error, 426, "upgrade_required", NULL,
                    "GET %.200s opens a WebSocket: send 'Upgrade: websocket', or POST a request.",
                    path);

@@ -21,6 +21,15 @@ enum route_name {
     ROUTE_RESPONSE_DELETE,
     ROUTE_RESPONSE_CANCEL,
     ROUTE_INPUT_ITEMS,
+    ROUTE_CONVERSATIONS_CREATE,
+    ROUTE_CONVERSATIONS_LIST,
+    ROUTE_CONVERSATION_GET,
+    ROUTE_CONVERSATION_UPDATE,
+    ROUTE_CONVERSATION_DELETE,
+    ROUTE_ITEMS_LIST,
+    ROUTE_ITEMS_CREATE,
+    ROUTE_ITEM_GET,
+    ROUTE_ITEM_DELETE,
     ROUTE_CHAT,
     ROUTE_COMPLETIONS,
     ROUTE_TOKENIZE,
@@ -33,10 +42,14 @@ enum route_name {
     ROUTE_VERSION
 };
 
-/* id gets the part of the path that stands for {id}, or "". ROUTE_NONE: *error says
- * whether the path, the method or an upgrade is amiss. */
-enum route_name route_find(const char *method, const char *path, char id[ROUTE_ID_SIZE],
-                           api_error *error);
+/* What a path names. */
+typedef struct route_ids {
+    char id[ROUTE_ID_SIZE];   /* the part that stands for {id} or {path}, or "" */
+    char item[ROUTE_ID_SIZE]; /* for {item}, or ""                              */
+} route_ids;
+
+/* ROUTE_NONE: *error says whether the path, the method or an upgrade is amiss. */
+enum route_name route_find(const char *method, const char *path, route_ids *ids, api_error *error);
 
 /* The pattern of the endpoint, static; "none". */
 const char *route_pattern(const char *method, const char *path);

@@ -61,6 +61,14 @@ char *file_join(const char *folder, const char *name)
     return buf_take(&out);
 }
 
+char *file_data_folder(void)
+{
+    const char *base = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (base && base[0])
+        return file_join(base, "pawl");
+    return home && home[0] ? file_join(home, ".local/share/pawl") : NULL;
+}
+
 char *file_own_folder(void)
 {
     char path[PATH_MAX];

@@ -14,6 +14,9 @@ pawl_status file_read(const char *path, buf *out, pawl_error *error);
 pawl_status file_make_folder(const char *path, pawl_error *error);
 /* Joins folder and name with one '/'; the caller free()s it. NULL without memory. */
 char *file_join(const char *folder, const char *name);
+/* Where the user's data lies unless something else is said: $XDG_DATA_HOME/pawl or
+ * ~/.local/share/pawl, to be free()d. NULL: neither is known. [any] */
+char *file_data_folder(void);
 /* The folder of this program's own file, to be free()d, or NULL. */
 char *file_own_folder(void);
 

@@ -76,9 +76,12 @@ static struct timespec deadline_after(int64_t timeout_ms)
 void *queue_pop(queue *q, int64_t timeout_ms)
 {
     void *item = NULL;
-    struct timespec until = deadline_after(timeout_ms < 0 ? 0 : timeout_ms);
+    struct timespec until = {0};
+    if (timeout_ms > 0)
+        until = deadline_after(timeout_ms);
     pthread_mutex_lock(&q->lock);
-    while (q->count == 0 && !q->closed) {
+    /* Without a time to wait nothing waits: even a deadline that has passed is a system call. */
+    while (timeout_ms != 0 && q->count == 0 && !q->closed) {
         if (timeout_ms < 0)
             pthread_cond_wait(&q->filled, &q->lock);
         else if (pthread_cond_timedwait(&q->filled, &q->lock, &until) == ETIMEDOUT)

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 static const check_group *const groups[] = {
-    &check_file_group,      &check_entry_group,     &check_host_group,    &check_growth_group,
-    &check_errors_group,    &check_lifecycle_group, &check_engine_group,  &check_exchange_group,
-    &check_tokenizer_group, &check_chat_group,      &check_threads_group,
+    &check_file_group,     &check_entry_group,     &check_host_group,   &check_growth_group,
+    &check_errors_group,   &check_lifecycle_group, &check_engine_group, &check_exact_group,
+    &check_exchange_group, &check_tokenizer_group, &check_chat_group,   &check_threads_group,
 };
 /* What group "exchange" runs in two children of its own. */
 static const check_group *const halves[] = {&check_save_group, &check_take_group};

@@ -32,7 +32,9 @@ pawl_status check_pass(check *c, check_step *steps, uint64_t n_steps, pawl_error
                                .out_tokens = &s->token,
                                .out_logprobs = &s->logprob,
                                .top = s->top,
-                               .n_top = s->n_top};
+                               .n_top = s->n_top,
+                               .logits = s->logits,
+                               .n_logits = s->n_logits};
     }
     pawl_status status =
         c->engine_api->submit(c->engine, slots, sizeof *slots, n_steps, &ticket, error);

@@ -5,7 +5,7 @@
  * pass, in pieces, in a batch, by fork, by saved state), what follows is the same.
  * Where an engine does not promise batch invariance, the rules that need it skip.
  * The rules about saved state are in check_state.c, those about sampling in
- * check_sample.c.
+ * check_sample.c, about pages in check_pages.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -382,6 +382,9 @@ static const check_rule rules[] = {
     {"hot_mask", "only allowed tokens are sampled at high temperature", check_hot_mask},
     {"tops", "the best tokens come sorted, with log-probabilities of one distribution", check_tops},
     {"penalties", "penalties, biases and filters give tokens of the vocabulary", check_penalties},
+    {"capacity", "capacity() counts what reserve() takes and refuses", check_capacity},
+    {"reserve", "what was reserved is there, also after forks", check_reserve},
+    {"returned", "truncate() and closing give back every page, in any order", check_returned},
     {"state", "a saved state goes on like the sequence it came from", check_state_continues},
     {"damage", "a damaged saved state is refused and changes nothing", check_state_damage},
 };

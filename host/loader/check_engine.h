@@ -25,7 +25,15 @@ enum check_verdict check_hot_mask(check *c);
 enum check_verdict check_tops(check *c);
 enum check_verdict check_penalties(check *c);
 
+/* check_pages.c */
+enum check_verdict check_capacity(check *c);
+enum check_verdict check_reserve(check *c);
+enum check_verdict check_returned(check *c);
+
 /* check_state.c */
+/* Saves what a sequence has of its n tokens and loads it into another, empty one. */
+enum check_verdict check_state_move(check *c, const pawl_sequence *from, const int32_t *tokens,
+                                    uint64_t n, pawl_sequence *to);
 enum check_verdict check_state_continues(check *c);
 enum check_verdict check_state_damage(check *c);
 /* Half of group "exchange": a state and what follows it goes to a file, or comes from it. */

@@ -55,6 +55,7 @@ extern const check_group check_growth_group;    /* check_growth.c    */
 extern const check_group check_errors_group;    /* check_errors.c    */
 extern const check_group check_lifecycle_group; /* check_lifecycle.c */
 extern const check_group check_engine_group;    /* check_engine.c    */
+extern const check_group check_exact_group;     /* check_exact.c     */
 extern const check_group check_tokenizer_group; /* check_tokenizer.c */
 extern const check_group check_chat_group;      /* check_chat.c      */
 extern const check_group check_threads_group;   /* check_threads.c   */
@@ -109,9 +110,11 @@ typedef struct check_step {
     bool sample;
     struct pawl_top *top; /* or NULL                          */
     uint32_t n_top;       /* in: room in top[]; out: how many */
-    int32_t token;        /* out */
-    float logprob;        /* out */
-    int32_t status;       /* out */
+    float *logits;        /* n_logits rows of the last tokens, or NULL */
+    uint64_t n_logits;
+    int32_t token;  /* out */
+    float logprob;  /* out */
+    int32_t status; /* out */
 } check_step;
 
 /* One pass over all steps; submit and wait. */

@@ -144,6 +144,37 @@ static enum check_verdict go_on(check *c, pawl_sequence *sequence, const saved *
     return check_same(c, "from saved state", expect, out, M);
 }
 
+/* One part of the one, through memory, into the other. */
+static pawl_status move_part(check *c, const pawl_sequence *from, const int32_t *tokens,
+                             uint32_t part, uint64_t begin, uint64_t end, pawl_sequence *to,
+                             pawl_error *error)
+{
+    buf bytes;
+    buf_init(&bytes, MAX_STATE);
+    pawl_sink sink = buf_sink(&bytes);
+    reader r = {&bytes, 0};
+    pawl_source source = {&r, read_some};
+    pawl_status status = c->engine_api->state_save(from, part, begin, end, &sink, error);
+    if (!status)
+        status = c->engine_api->state_load(to, part, tokens + begin, begin, end, &source, error);
+    buf_clear(&bytes);
+    return status;
+}
+
+enum check_verdict check_state_move(check *c, const pawl_sequence *from, const int32_t *tokens,
+                                    uint64_t n, pawl_sequence *to)
+{
+    uint64_t at = 0, chunk = c->info.state_chunk ? c->info.state_chunk : 16;
+    pawl_error why = {.struct_size = sizeof why};
+    pawl_status status = PAWL_OK;
+    for (; at + chunk <= n && !status; at += chunk)
+        status = move_part(c, from, tokens, PAWL_STATE_CHUNK, at, at + chunk, to, &why);
+    if (!status && c->info.boundary_bytes)
+        status = move_part(c, from, tokens, PAWL_STATE_BOUNDARY, at, n, to, &why);
+    CHECK_THAT(c, status == PAWL_OK, "a state does not move: %s", why.message);
+    return CHECK_PASS;
+}
+
 enum check_verdict check_state_continues(check *c)
 {
     saved s;

@@ -86,7 +86,7 @@ void http_reply_refusal(http_conn *h, const http_refusal *refusal)
 void http_reply_preflight(http_conn *h)
 {
     char names[1024];
-    int token = WSI_TOKEN_HTTP_AC_REQUEST_HEADERS;
+    enum lws_token_indexes token = WSI_TOKEN_HTTP_AC_REQUEST_HEADERS;
     bool given = lws_hdr_copy(h->base.wsi, names, sizeof names, token) > 0;
     reply(h,
           &(wire_head){.status = 204,

@@ -179,9 +179,8 @@ static bool add_items_text(messages *m, const char *json, run_refusal *refusal)
     return true;
 }
 
-/* All ancestors, root first, each with a reference. Their number, or -1. */
-static int collect_chain(run_runtime *runtime, run_record *from, run_record **chain,
-                         run_refusal *refusal)
+/* Fills chain, of RUN_MAX_CHAIN, from the record upwards. Their number, or -1. */
+static int climb(run_runtime *runtime, run_record *from, run_record **chain, run_refusal *refusal)
 {
     int n = 0;
     run_record *record = from ? run_record_retain(from) : NULL;
@@ -198,14 +197,8 @@ static int collect_chain(run_runtime *runtime, run_record *from, run_record **ch
             goto failed;
         }
     }
-    if (!record) {
-        for (int i = 0; i < n / 2; i++) {
-            run_record *other = chain[i];
-            chain[i] = chain[n - 1 - i];
-            chain[n - 1 - i] = other;
-        }
+    if (!record)
         return n;
-    }
     run_record_release(record);
     run_refuse(refusal, RUN_REFUSED_INPUT, "previous_response_id",
                "the conversation has more than %d responses; start a new one", RUN_MAX_CHAIN);
@@ -215,12 +208,32 @@ failed:
     return -1;
 }
 
-static bool add_chain(messages *m, run_runtime *runtime, run_record *parent, run_refusal *refusal)
+int run_history_chain(run_runtime *runtime, run_record *from, run_record ***out,
+                      run_refusal *refusal)
 {
     run_record **chain = calloc(RUN_MAX_CHAIN, sizeof *chain);
-    if (!chain)
-        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the history");
-    int n = collect_chain(runtime, parent, chain, refusal);
+    if (!chain) {
+        run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the history");
+        return -1;
+    }
+    int n = climb(runtime, from, chain, refusal);
+    if (n < 0) {
+        free(chain);
+        return n;
+    }
+    for (int i = 0; i < n / 2; i++) {
+        run_record *other = chain[i];
+        chain[i] = chain[n - 1 - i];
+        chain[n - 1 - i] = other;
+    }
+    *out = chain;
+    return n;
+}
+
+static bool add_chain(messages *m, run_runtime *runtime, run_record *parent, run_refusal *refusal)
+{
+    run_record **chain = NULL;
+    int n = run_history_chain(runtime, parent, &chain, refusal);
     bool ok = n >= 0;
     for (int i = 0; i < n; i++) {
         ok = ok && add_items_text(m, chain[i]->input, refusal) &&

@@ -20,6 +20,11 @@
  * instructions first. NULL: refused. */
 cJSON *run_history_messages(run_runtime *runtime, const run_request *request, run_refusal *refusal);
 
+/* A record and all its ancestors, root first, each with a reference, in an array to be
+ * free()d. Their number, or -1: refused. */
+int run_history_chain(run_runtime *runtime, run_record *from, run_record ***chain,
+                      run_refusal *refusal);
+
 /* A turn begins with each user message. */
 size_t run_history_turns(const cJSON *messages);
 /* The same messages, referred to, without the n oldest turns: leading system messages

@@ -43,14 +43,29 @@ void live_drop(live_set *set, live *entry)
     free(entry);
 }
 
-bool live_drop_oldest(live_set *set)
+/* The one place where state that could be used again is about to be given up. */
+static void leaving(const live_set *set, const live *entry)
+{
+    if (entry->n_tokens)
+        metric_add(set->model->measures[MEASURE_EVICTIONS], 1);
+}
+
+void live_evict(live_set *set, live *entry)
+{
+    leaving(set, entry);
+    live_drop(set, entry);
+}
+
+bool live_evict_oldest(live_set *set, const live *but)
 {
     live *oldest = NULL;
-    for (size_t i = 0; i < set->n_entries; i++)
-        if (!set->entries[i]->busy && (!oldest || set->entries[i]->used_at < oldest->used_at))
-            oldest = set->entries[i];
+    for (size_t i = 0; i < set->n_entries; i++) {
+        live *entry = set->entries[i];
+        if (!entry->busy && entry != but && (!oldest || entry->used_at < oldest->used_at))
+            oldest = entry;
+    }
     if (oldest)
-        live_drop(set, oldest);
+        live_evict(set, oldest);
     return oldest != NULL;
 }
 
@@ -62,7 +77,16 @@ static uint64_t common(const live *entry, const int32_t *tokens, uint64_t n_toke
     return n;
 }
 
-/* The entry with the longest shared beginning; an idle one wins a tie. */
+/* Whether an entry with as long a shared beginning is better to go on from: an idle one,
+ * and of two the one that ends there. */
+static bool is_better(const live *entry, const live *best, uint64_t shared)
+{
+    if (entry->busy != best->busy)
+        return best->busy;
+    return entry->n_tokens == shared && best->n_tokens != shared;
+}
+
+/* The entry with the longest shared beginning. */
 static live *find_best(const live_set *set, const char *tenant, const int32_t *tokens,
                        uint64_t n_tokens, uint64_t *shared)
 {
@@ -74,7 +98,7 @@ static live *find_best(const live_set *set, const char *tenant, const int32_t *t
             continue;
         uint64_t n = common(entry, tokens, n_tokens);
         bool reachable = entry->n_tokens - n <= set->model->info.rewind_tokens;
-        if (reachable && (n > *shared || (n == *shared && best && best->busy && !entry->busy))) {
+        if (reachable && (n > *shared || (n == *shared && best && is_better(entry, best, n)))) {
             best = entry;
             *shared = n;
         }
@@ -128,7 +152,7 @@ static pawl_status open_new(live_set *set, live **out, pawl_error *error)
     while ((status = set->model->engine_api->sequence_open(set->model->engine, &sequence, error)) !=
            PAWL_OK) {
         bool room_helps = status == PAWL_E_MEMORY || status == PAWL_E_BUSY;
-        if (!room_helps || !live_drop_oldest(set))
+        if (!room_helps || !live_evict_oldest(set, NULL))
             return status;
     }
     return adopt(set, sequence, NULL, 0, out, error);
@@ -148,7 +172,7 @@ static bool branch_off(live_set *set, live *from, uint64_t n, live **out)
 {
     bool was_busy = from->busy;
     mark_used(set, from, true); /* so that making room does not close it */
-    bool room = set->n_entries < set->max_entries || live_drop_oldest(set);
+    bool room = set->n_entries < set->max_entries || live_evict_oldest(set, NULL);
     bool done = room && fork_at(set, from, n, out, NULL) == PAWL_OK;
     from->busy = was_busy;
     if (done || was_busy)
@@ -161,19 +185,35 @@ static bool branch_off(live_set *set, live *from, uint64_t n, live **out)
     return true;
 }
 
+/* An idle entry that ends where the tokens go on. */
+static bool is_whole(const live *entry, uint64_t shared)
+{
+    return !entry->busy && shared == entry->n_tokens && shared > 0;
+}
+
+live *live_find(const live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
+                uint64_t *shared)
+{
+    live *best = find_best(set, tenant, tokens, n_tokens ? n_tokens - 1 : 0, shared);
+    if (best && (is_whole(best, *shared) || *shared >= MIN_FORK_TOKENS))
+        return best;
+    *shared = 0;
+    return NULL;
+}
+
 static pawl_status take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
                         live **out, pawl_error *error)
 {
-    uint64_t shared = 0, most = n_tokens ? n_tokens - 1 : 0;
-    live *best = find_best(set, tenant, tokens, most, &shared);
-    if (best && !best->busy && shared == best->n_tokens && shared > 0) {
+    uint64_t shared;
+    live *best = live_find(set, tenant, tokens, n_tokens, &shared);
+    if (best && is_whole(best, shared)) {
         mark_used(set, best, true);
         *out = best;
         return PAWL_OK;
     }
-    if (best && shared >= MIN_FORK_TOKENS && branch_off(set, best, shared, out))
+    if (best && branch_off(set, best, shared, out))
         return PAWL_OK;
-    if (set->n_entries == set->max_entries && !live_drop_oldest(set))
+    if (set->n_entries == set->max_entries && !live_evict_oldest(set, NULL))
         return pawl_fail(error, PAWL_E_BUSY, "all %zu sequences are busy", set->max_entries);
     return open_new(set, out, error);
 }

@@ -41,12 +41,19 @@ void live_set_close(live_set *set); /* closes all sequences */
  * same tenant, since cached_tokens would tell one what another has asked. */
 pawl_status live_take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
                       live **out, pawl_error *error);
-/* The turn is over: keep its state for later. */
+/* Where live_take() would go on from: *shared of the tokens have state there. NULL: nowhere,
+ * *shared is 0. */
+live *live_find(const live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
+                uint64_t *shared);
+/* The turn is over or interrupted: keep its state for later. */
 void live_keep(live_set *set, live *entry);
-/* Its state is not to be trusted, or in the way. */
+/* Its state is not to be trusted. */
 void live_drop(live_set *set, live *entry);
-/* Closes the idle entry that was used longest ago. False: there is none. */
-bool live_drop_oldest(live_set *set);
+/* Its state is good, but in the way. */
+void live_evict(live_set *set, live *entry);
+/* Evicts the idle entry that was used longest ago, but for one (or NULL). False: there is
+ * none. */
+bool live_evict_oldest(live_set *set, const live *but);
 /* The engine has taken these tokens. False: no memory, drop the entry. */
 bool live_append(live *entry, const int32_t *tokens, uint64_t n_tokens);
 

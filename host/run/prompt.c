@@ -10,6 +10,10 @@
 
 #define MAX_RENDERED_BYTES (256u << 20)
 
+/* A system part of less is computed again as fast as its state is found. */
+#define MIN_CUT_BYTES 512
+#define MIN_CUT_TOKENS 128
+
 /* The chat plugin's answer, taken apart. Segments point into json and text. */
 typedef struct rendered {
     cJSON *json;            /* what render() wrote                        */
@@ -24,14 +28,15 @@ static void rendered_clear(rendered *r)
     *r = (rendered){0};
 }
 
-static char *chat_request_json(const run_request *request, cJSON *messages)
+/* opening: of a reply, at the end. */
+static char *chat_request_json(const run_request *request, cJSON *messages, bool opening)
 {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddItemReferenceToObject(json, "messages", messages);
     if (request->tools)
         cJSON_AddItemReferenceToObject(json, "tools", request->tools);
     cJSON_AddStringToObject(json, "tool_choice", request->tools_off ? "none" : "auto");
-    cJSON_AddBoolToObject(json, "add_generation_prompt", request->generate);
+    cJSON_AddBoolToObject(json, "add_generation_prompt", opening);
     if (request->thinking >= 0)
         cJSON_AddBoolToObject(json, "thinking", request->thinking);
     if (request->reasoning_effort)
@@ -117,20 +122,35 @@ static uint32_t flags_of(const run_model *model, int32_t token)
     return model->tokenizer_api->token_flags(model->tokenizer, token);
 }
 
-/* Walks over the parent's timeline; true if the rendered text begins with all of it. */
-static bool match_timeline(const run_model *model, const rendered *r, const run_record *parent,
-                           place *at)
+/* How far a timeline and a rendered text are the same. */
+typedef struct common {
+    uint64_t n_tokens; /* all that are the same                                */
+    place end;         /* behind them                                          */
+    uint64_t n_safe;   /* up to the last control token: no merge crosses it    */
+    place safe;        /* behind that                                          */
+} common;
+
+static common match_timeline(const run_model *model, const rendered *r, const run_record *before)
 {
-    uint64_t first =
-        model->vocabulary.add_bos && parent->n_tokens && parent->tokens[0] == model->vocabulary.bos;
-    for (uint64_t i = first; i < parent->n_tokens; i++) {
-        int32_t token = parent->tokens[i];
+    place at = {0, 0};
+    common found = {0};
+    bool has_bos =
+        model->vocabulary.add_bos && before->n_tokens && before->tokens[0] == model->vocabulary.bos;
+    for (found.n_tokens = has_bos; found.n_tokens < before->n_tokens; found.n_tokens++) {
+        int32_t token = before->tokens[found.n_tokens];
         pawl_bytes piece = model->tokenizer_api->piece(model->tokenizer, token);
         bool control = flags_of(model, token) & PAWL_TOKEN_CONTROL;
-        if (piece.size == 0 || !match(r, at, piece, control))
-            return false;
+        if (piece.size == 0 || !match(r, &at, piece, control))
+            break;
+        if (control) {
+            found.n_safe = found.n_tokens + 1;
+            found.safe = at;
+        }
     }
-    return parent->n_tokens > first;
+    found.end = at;
+    if (found.n_tokens == has_bos)
+        found.n_tokens = 0;
+    return found;
 }
 
 /* Encodes what comes after a place. */
@@ -170,25 +190,39 @@ static bool join(run_prompt *prompt, const int32_t *before, uint64_t n, int32_t 
     return true;
 }
 
-/* The parent's tokens and the encoded rest, where that cut is safe: at a control
- * token, so that no merge could have run across it. False: not possible. */
-static bool take_over(const run_model *model, const rendered *r, const run_record *parent,
-                      run_prompt *prompt, run_refusal *refusal)
+/* The first n of a timeline's tokens and the encoded rest. anywhere: the cut is good only
+ * where the rest begins with a control token. False: not possible. */
+static bool take_first(const run_model *model, const rendered *r, const run_record *before,
+                       uint64_t n, place at, bool anywhere, run_prompt *prompt,
+                       run_refusal *refusal)
 {
-    place at = {0, 0};
     int32_t *rest = NULL;
     uint64_t n_rest = 0;
-    if (!parent || !parent->n_tokens || !match_timeline(model, r, parent, &at) ||
-        encode_from(model, r, at, &rest, &n_rest, NULL) != PAWL_OK)
+    if (n == 0 || encode_from(model, r, at, &rest, &n_rest, NULL) != PAWL_OK)
         return false;
-    bool safe = flags_of(model, parent->tokens[parent->n_tokens - 1]) & PAWL_TOKEN_CONTROL ||
-                (n_rest && flags_of(model, rest[0]) & PAWL_TOKEN_CONTROL);
-    if (!safe) {
+    if (anywhere && !(n_rest && flags_of(model, rest[0]) & PAWL_TOKEN_CONTROL)) {
         free(rest);
         return false;
     }
-    prompt->n_taken_over = parent->n_tokens;
-    return join(prompt, parent->tokens, parent->n_tokens, rest, n_rest, refusal);
+    prompt->n_taken_over = n;
+    return join(prompt, before->tokens, n, rest, n_rest, refusal);
+}
+
+/* As much of an earlier timeline as the rendered text begins with, cut at a control token,
+ * so that no merge could have run across it. Of another model's only all of it: a part might
+ * be the same by chance. */
+static bool take_over(const run_model *model, const rendered *r, const run_record *before,
+                      run_prompt *prompt, run_refusal *refusal)
+{
+    if (!before || !before->n_tokens)
+        return false;
+    common same = match_timeline(model, r, before);
+    bool own = !before->model || strcmp(before->model, model->name) == 0;
+    if (!own && same.n_tokens < before->n_tokens)
+        return false;
+    return (same.n_tokens > same.n_safe &&
+            take_first(model, r, before, same.n_tokens, same.end, true, prompt, refusal)) ||
+           take_first(model, r, before, same.n_safe, same.safe, false, prompt, refusal);
 }
 
 static bool encode_all(const run_model *model, const rendered *r, run_prompt *prompt,
@@ -233,21 +267,98 @@ static bool too_long(const run_model *model, const rendered *r, uint64_t limit, 
     return true;
 }
 
+/* Whose timeline the prompt may begin with. */
+static const run_record *earlier(const run_request *request)
+{
+    return request->parent ? request->parent : request->base;
+}
+
+/* The messages of the system before all others, in a new array of references. */
+static cJSON *system_part(const cJSON *messages, size_t *n_bytes)
+{
+    cJSON *part = cJSON_CreateArray();
+    const cJSON *message;
+    cJSON_ArrayForEach(message, messages)
+    {
+        const char *role = json_get_text(message, "role"), *text;
+        if (!role || (strcmp(role, "system") != 0 && strcmp(role, "developer") != 0))
+            break;
+        text = json_get_text(message, "content");
+        *n_bytes += text ? strlen(text) : 0;
+        cJSON_AddItemReferenceToArray(part, (cJSON *)(uintptr_t)message);
+    }
+    return part;
+}
+
+/* How many bytes two texts begin with alike. */
+static uint64_t common_bytes(const rendered *a, const rendered *b)
+{
+    place at = {0, 0}, bt = {0, 0};
+    for (uint64_t n = 0;; n++) {
+        skip_ends(a, &at);
+        skip_ends(b, &bt);
+        if (at.segment == a->n_segments || bt.segment == b->n_segments ||
+            a->segments[at.segment].text.data[at.offset++] !=
+                b->segments[bt.segment].text.data[bt.offset++])
+            return n;
+    }
+}
+
+/* How many of the tokens lie within so many bytes of the text. */
+static uint64_t tokens_within(const run_model *model, const run_prompt *prompt, uint64_t n_bytes)
+{
+    bool bos =
+        model->vocabulary.add_bos && prompt->n_tokens && prompt->tokens[0] == model->vocabulary.bos;
+    uint64_t n = bos;
+    while (n < prompt->n_tokens) {
+        uint64_t size = model->tokenizer_api->piece(model->tokenizer, prompt->tokens[n]).size;
+        if (size > n_bytes)
+            break;
+        n_bytes -= size;
+        n++;
+    }
+    return n;
+}
+
+/* Cuts a prompt behind its system part, whose state other conversations may share. Where the
+ * part ends is seen by rendering it alone: the texts are the same up to there. */
+static void cut_system_part(const run_request *request, const cJSON *messages, const rendered *r,
+                            run_prompt *prompt)
+{
+    size_t n_bytes = 0;
+    cJSON *part = system_part(messages, &n_bytes);
+    bool large = cJSON_GetArraySize(part) > 0 && (request->tools || n_bytes >= MIN_CUT_BYTES);
+    large = large && !prompt->estimated && !prompt->n_taken_over;
+    char *json = large ? chat_request_json(request, part, false) : NULL;
+    run_refusal ignored = {0}; /* a dialect may want more than a system part */
+    rendered alone = {0};
+    if (json && render(request->model, json, &alone, &ignored)) {
+        uint64_t n = tokens_within(request->model, prompt, common_bytes(&alone, r));
+        if (n >= MIN_CUT_TOKENS && n < prompt->n_tokens)
+            prompt->cuts[prompt->n_cuts++] = n;
+    }
+    rendered_clear(&alone);
+    free(json);
+    cJSON_Delete(part);
+}
+
 static bool build_once(const run_request *request, cJSON *messages, bool whole_history,
                        uint64_t limit, run_prompt *prompt, run_refusal *refusal)
 {
     const run_model *model = request->model;
     rendered r = {0};
     run_prompt_clear(prompt);
-    prompt->chat_request = chat_request_json(request, messages);
+    prompt->chat_request = chat_request_json(request, messages, request->generate);
     bool ok = prompt->chat_request
                   ? render(model, prompt->chat_request, &r, refusal)
                   : run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory for the prompt");
     if (ok && !too_long(model, &r, limit, prompt))
-        ok = (whole_history && take_over(model, &r, request->parent, prompt, refusal)) ||
+        ok = (whole_history && take_over(model, &r, earlier(request), prompt, refusal)) ||
              encode_all(model, &r, prompt, refusal);
-    if (ok)
+    if (ok) {
         find_stop_tokens(model, &r, prompt);
+        cut_system_part(request, messages, &r, prompt);
+    }
     rendered_clear(&r);
     return ok;
 }

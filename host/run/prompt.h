@@ -3,10 +3,10 @@
  *
  * history ─► chat plugin's render() ─► parts ─► tokenizer ─► tokens
  *
- * What the parent's timeline already holds is taken over token for token where the
- * rendered text begins with exactly its text: the assistant's turn stays the tokens
- * that were generated and is never tokenised anew. A raw prompt has neither history nor
- * dialect: it is encoded as it is. Worker thread.
+ * What the parent's timeline (or that of an edited conversation's base) already holds is
+ * taken over token for token as far as the rendered text is the same, cut at a control
+ * token: the assistant's turn stays the tokens that were generated and is never tokenised
+ * anew. A raw prompt has neither history nor dialect: it is encoded as it is. Worker thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,15 +16,20 @@
 #include "run/history.h"
 
 #define RUN_MAX_STOP_TOKENS 16
+#define RUN_MAX_CUTS 8
 
 typedef struct run_prompt {
     int32_t *tokens;
     uint64_t n_tokens;
     bool estimated;        /* n_tokens is a lower bound: the text was not encoded     */
-    uint64_t n_taken_over; /* of them from the parent's timeline     */
+    uint64_t n_taken_over; /* of them from an earlier timeline       */
     char *chat_request;    /* JSON that was rendered, for the parser  */
     int32_t stop_tokens[RUN_MAX_STOP_TOKENS]; /* each ends the reply                  */
     size_t n_stop_tokens;
+    uint64_t cuts[RUN_MAX_CUTS]; /* n_cuts places, ascending, at which a pass is to end:
+                                  * state up to there is worth saving. The end of the
+                                  * system part is one                      */
+    size_t n_cuts;
 } run_prompt;
 
 /* False: refused. On success the prompt is the caller's to run_prompt_clear(). */

@@ -5,6 +5,8 @@
  */
 #include "run/request.h"
 
+#include "run/conversation.h"
+
 #include <stdlib.h>
 
 run_request *run_request_new(const base_clock *clock)
@@ -38,6 +40,8 @@ void run_request_free(run_request *request)
     if (!request || atomic_fetch_sub(&request->references, 1) != 1)
         return;
     run_record_release(request->parent);
+    run_record_release(request->base);
+    run_conversation_close(request->conversation);
     cJSON_Delete(request->items);
     cJSON_Delete(request->tools);
     cJSON_Delete(request->echo);

@@ -23,19 +23,30 @@
 #define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
 #define RUN_MAX_TOP_LOGPROBS 20
 
+/* Which of two classes a turn is served in: the first goes before the second. */
+enum run_priority {
+    RUN_INTERACTIVE, /* somebody waits for it                                       */
+    RUN_BATCH,       /* takes what the others leave, and may be interrupted by them */
+    RUN_PRIORITIES
+};
+
 typedef struct run_request {
-    atomic_int references;  /* touched by retain and free alone              */
-    char id[CLOCK_ID_SIZE]; /* "resp_…", made by run_request_new             */
-    int64_t created_ms;     /* wall clock                                    */
-    run_caller caller;      /* whose it is; run_request_new: RUN_NOBODY      */
-    run_model *model;       /* not owned; lives as long as the runtime       */
-    run_record *parent;     /* a reference, or NULL                          */
-    cJSON *items;           /* array: the new input items in the shape of
-                             * api.md 4, every one with "type" and "id"; one
-                             * of the assistant with "begins_turn": true
-                             * joins no turn before it                       */
-    char *raw_text;         /* the whole prompt instead of items, or NULL    */
-    int32_t *raw_tokens;    /* n_raw_tokens: the same as tokens, or NULL     */
+    atomic_int references;                 /* touched by retain and free alone              */
+    char id[CLOCK_ID_SIZE];                /* "resp_…", made by run_request_new             */
+    int64_t created_ms;                    /* wall clock                                    */
+    run_caller caller;                     /* whose it is; run_request_new: RUN_NOBODY      */
+    run_model *model;                      /* not owned; lives as long as the runtime       */
+    run_record *parent;                    /* a reference, or NULL                          */
+    run_record *base;                      /* without a parent: a reference to a record whose
+                                            * timeline the prompt may begin with, or NULL   */
+    struct run_conversation *conversation; /* owned: held for this turn, whose record is
+                                            * to be its head; or NULL            */
+    cJSON *items;                          /* array: the new input items in the shape of
+                                            * api.md 4, every one with "type" and "id"; one
+                                            * of the assistant with "begins_turn": true
+                                            * joins no turn before it                       */
+    char *raw_text;                        /* the whole prompt instead of items, or NULL    */
+    int32_t *raw_tokens;                   /* n_raw_tokens: the same as tokens, or NULL     */
     uint64_t n_raw_tokens;
     bool raw_control;         /* control tokens may be matched in raw_text     */
     char *instructions;       /* system text for this request only, or NULL    */
@@ -47,6 +58,8 @@ typedef struct run_request {
     bool store;               /* keep it in the store                          */
     bool generate;            /* false: prefill and cache, sample nothing      */
     bool probe;               /* our own (ready.h): not measured, leaves no sequence */
+    bool keep_stopped;        /* a turn that run_cancel() ends while it speaks is incomplete, as
+                               * at a limit, and can be gone on from; it is not "cancelled" */
     bool truncate;            /* drop the oldest turns instead of refusing     */
     bool logprobs;            /* events carry log-probabilities                */
     uint32_t top_logprobs;    /* alternatives per token, 0 to 20               */
@@ -62,6 +75,8 @@ typedef struct run_request {
     float *bias;            /* as many, or NULL                         */
     char *reasoning_effort; /* "low", …, or NULL                             */
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
+
+    enum run_priority priority; /* its class */
 } run_request;
 
 run_request *run_request_new(const base_clock *clock); /* NULL without memory */

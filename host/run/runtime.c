@@ -28,6 +28,7 @@ struct run_runtime {
     run_worker *worker;
     run_model **models; /* n_models of them; fixed after run_open() */
     size_t n_models;
+    run_holds holds; /* of conversations */
     atomic_bool stopping;
 };
 
@@ -55,7 +56,9 @@ static pawl_status check_names(const run_config *config, pawl_error *error)
 
 static pawl_status open_models(run_runtime *r, const run_config *config, pawl_error *error)
 {
-    uint32_t queue_limit = config->queue_limit ? config->queue_limit : DEFAULT_QUEUE;
+    run_scheduler_config scheduler = {.queue =
+                                          config->queue_limit ? config->queue_limit : DEFAULT_QUEUE,
+                                      .per_key = config->key_limit};
     pawl_status status = check_names(config, error);
     if (status)
         return status;
@@ -69,8 +72,7 @@ static pawl_status open_models(run_runtime *r, const run_config *config, pawl_er
         if (status)
             return status;
         r->n_models++;
-        status =
-            run_scheduler_open(r->models[i], queue_limit, false, &r->models[i]->scheduler, error);
+        status = run_scheduler_open(r->models[i], &scheduler, &r->models[i]->scheduler, error);
         if (status)
             return status;
     }
@@ -89,7 +91,7 @@ static void collect(void *arg)
         metric_set(m->measures[MEASURE_KV_FREE], (double)unused);
         metric_set(m->measures[MEASURE_KV_USAGE],
                    total ? (double)(total - unused) / (double)total : 0);
-        metric_set(m->measures[MEASURE_WAITING], run_scheduler_waiting(m->scheduler));
+        metric_set(m->measures[MEASURE_WAITING], run_scheduler_waiting(m->scheduler, NULL));
     }
 }
 
@@ -101,6 +103,7 @@ pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error
             config->store->close(config->store);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
+    run_holds_open(&r->holds);
     r->clock = config->clock;
     r->metrics = config->metrics;
     r->store = config->store;
@@ -129,6 +132,7 @@ void run_close(run_runtime *r)
         r->store->close(r->store); /* the last ENDs come out of here */
     for (size_t i = 0; i < r->n_models; i++)
         run_model_close(r->models[i]);
+    run_holds_close(&r->holds);
     free(r->models);
     free(r);
 }
@@ -170,10 +174,20 @@ int run_retry_after(const run_runtime *r)
 {
     int longest = 1;
     for (size_t i = 0; i < r->n_models; i++) {
-        int wait = run_scheduler_wait(r->models[i]->scheduler);
+        int wait = run_scheduler_wait(r->models[i]->scheduler, NULL);
         longest = wait > longest ? wait : longest;
     }
     return longest;
+}
+
+store *run_store(const run_runtime *r)
+{
+    return r->store;
+}
+
+run_holds *run_runtime_holds(run_runtime *r)
+{
+    return &r->holds;
 }
 
 bool run_keys_exist(const run_runtime *r)
@@ -200,11 +214,19 @@ enum run_key_answer run_key_find(run_runtime *r, const char *hash, run_caller *c
     return RUN_KEY_GOOD;
 }
 
-static bool refuse_busy(run_refusal *refusal, const run_runtime *r, const run_model *model)
+/* own: the caller's share of the queue is full, not the queue. */
+static bool refuse_busy(run_refusal *refusal, const run_runtime *r, const run_request *request,
+                        bool own)
 {
-    refusal->retry_after = run_scheduler_wait(model->scheduler);
+    run_scheduler *scheduler = request->model->scheduler;
+    refusal->retry_after = run_scheduler_wait(scheduler, own ? &request->caller : NULL);
     if (atomic_load(&r->stopping))
         return run_refuse(refusal, RUN_REFUSED_STOPPING, "", "the server is shutting down");
+    if (own)
+        return run_refuse(refusal, RUN_REFUSED_KEY_BUSY, "",
+                          "%u requests of this key are waiting for this model already; try again "
+                          "when some of them have been answered",
+                          run_scheduler_waiting(scheduler, &request->caller));
     return run_refuse(refusal, RUN_REFUSED_BUSY, "",
                       "too many requests are waiting for this model; try again shortly");
 }
@@ -213,23 +235,11 @@ static bool refuse_busy(run_refusal *refusal, const run_runtime *r, const run_mo
 static bool check_request(const run_runtime *r, const run_request *request, run_refusal *refusal)
 {
     if (atomic_load(&r->stopping))
-        return refuse_busy(refusal, r, request->model);
+        return refuse_busy(refusal, r, request, false);
     if (request->store && request->parent && !request->parent->stored)
         return run_refuse(refusal, RUN_REFUSED_INPUT, "store",
                           "the previous response was not stored (store: false), so what follows "
                           "it cannot be either; send \"store\": false");
-    return true;
-}
-
-static bool claim(run_scheduler *scheduler, size_t n)
-{
-    for (size_t k = 0; k < n; k++) {
-        if (run_scheduler_claim(scheduler))
-            continue;
-        while (k--)
-            run_scheduler_unclaim(scheduler);
-        return false;
-    }
     return true;
 }
 
@@ -267,10 +277,9 @@ static void begin_turns(run_scheduler *scheduler, run_turn **turns, size_t n)
     }
     if (run_scheduler_submit(scheduler, turns[0]))
         return;
+    run_scheduler_unclaim(scheduler, &turns[0]->request->caller, (uint32_t)n);
     for (size_t k = 0; k < n; k++) {
         turns[k]->next = NULL;
-        if (k)
-            run_scheduler_unclaim(scheduler);
         run_turn_end(turns[k], TURN_CANCELLED, NULL);
     }
 }
@@ -281,8 +290,9 @@ static bool start_prompt(run_runtime *r, run_request *request, const run_prompt 
 {
     run_scheduler *scheduler = request->model->scheduler;
     pawl_error error = {.struct_size = sizeof error};
-    if (!claim(scheduler, n))
-        return refuse_busy(refusal, r, request->model);
+    enum run_place place = run_scheduler_claim(scheduler, &request->caller, (uint32_t)n);
+    if (place != RUN_PLACED)
+        return refuse_busy(refusal, r, request, place == RUN_KEY_FULL);
     run_choices *choices = n > 1 ? run_choices_open(n, listener) : NULL;
     pawl_status status = n > 1 && !choices
                              ? pawl_fail(&error, PAWL_E_MEMORY, "no memory for %zu replies", n)
@@ -292,8 +302,7 @@ static bool start_prompt(run_runtime *r, run_request *request, const run_prompt 
         return true;
     }
     run_choices_close(choices);
-    for (size_t k = 0; k < n; k++)
-        run_scheduler_unclaim(scheduler);
+    run_scheduler_unclaim(scheduler, &request->caller, (uint32_t)n);
     return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
 }
 
@@ -355,7 +364,8 @@ run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, b
     pawl_error error = {.struct_size = sizeof error};
     if (!r->store)
         return NULL;
-    pawl_status status = r->store->get(r->store, id, with_removed, &row, &error);
+    int how = (with_removed ? STORE_GET_REMOVED : 0) | (caller ? 0 : STORE_GET_TEXTS);
+    pawl_status status = r->store->get(r->store, id, how, &row, &error);
     if (status) {
         if (status != PAWL_E_NOT_FOUND)
             log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);

@@ -11,6 +11,7 @@
 #define RUN_RUNTIME_H
 
 #include "run/event.h"
+#include "run/holds.h"
 #include "run/model.h"
 #include "run/request.h"
 
@@ -26,6 +27,7 @@ typedef struct run_config {
     store *store; /* becomes the runtime's; NULL: nothing can be stored */
     const base_clock *clock;
     uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
+    uint32_t key_limit;   /* of them of one key; 0: a quarter, but at least 8   */
     metrics *metrics;     /* outlives the runtime; NULL: nothing is measured    */
 } run_config;
 
@@ -37,14 +39,15 @@ enum run_refusal_reason {
     RUN_REFUSED_BUSY,        /* queue full: again later                            */
     RUN_REFUSED_NOT_FOUND,   /* what was asked for is not there                    */
     RUN_REFUSED_STOPPING,    /* shutting down                                      */
-    RUN_REFUSED_INTERNAL     /* our fault or a plugin's                            */
+    RUN_REFUSED_INTERNAL,    /* our fault or a plugin's                            */
+    RUN_REFUSED_KEY_BUSY     /* the caller's own share of the queue is full        */
 };
 
 typedef struct run_refusal {
     enum run_refusal_reason reason;
     char param[64]; /* "input", "input[2].call_id", …; "" none */
     char message[300];
-    int retry_after; /* of RUN_REFUSED_BUSY: seconds, as run_retry_after() */
+    int retry_after; /* of the BUSY ones: seconds, as run_retry_after() */
 } run_refusal;
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error);
@@ -86,16 +89,22 @@ bool run_tokens(run_runtime *runtime, const run_request *request, int32_t **toke
 
 /* Ends a turn soon, with END and the status "cancelled". [any] */
 void run_cancel(run_turn *turn);
+/* Moves a turn to the batch class, whether it waits or runs: nobody waits for it now. [any] */
+void run_demote(run_turn *turn);
 void run_turn_release(run_turn *turn); /* [any], NULL allowed */
 
 /* A stored response, its chain not loaded. NULL: unknown, or another tenant's than the
- * caller's; caller NULL: whosever it is, for ancestors of one's own. with_removed as
- * in store.h. [worker] */
+ * caller's; caller NULL: whosever it is, for ancestors of one's own, and without its
+ * timeline. with_removed: one that others descend from, too. [worker] */
 run_record *run_find(run_runtime *runtime, const run_caller *caller, const char *id,
                      bool with_removed);
 /* Removes a stored response; done is called from the store's thread. [worker] */
 bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
 /* The function_call of this call_id in a record's own items or its ancestors'. [worker] */
 bool run_chain_has_call(run_runtime *runtime, run_record *from, const char *call_id);
+
+/* For this room. */
+store *run_store(const run_runtime *runtime);       /* or NULL. [any] */
+run_holds *run_runtime_holds(run_runtime *runtime); /* [any]          */
 
 #endif /* RUN_RUNTIME_H */

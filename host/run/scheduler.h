@@ -11,25 +11,39 @@
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
 
+#include "run/places.h"
 #include "run/turn.h"
 
-/* driven: no thread is started; whoever opened it is the engine thread and calls
- * run_scheduler_round(). For simulations, which must be able to repeat a schedule. */
-pawl_status run_scheduler_open(const run_model *model, uint32_t queue_limit, bool driven,
+/* A batch class that no step has served for so long, while it had turns, gets one turn raised
+ * to the interactive class. */
+#define RUN_STARVED_NS (30 * (int64_t)1000000000)
+
+typedef struct run_scheduler_config {
+    uint32_t queue;   /* turns that may wait                               */
+    uint32_t per_key; /* of them of one key; 0: see run_places_open()      */
+    bool driven;      /* no thread is started; whoever opened it is the engine thread and
+                       * calls run_scheduler_round(). For simulations, which must be able
+                       * to repeat a schedule                              */
+} run_scheduler_config;
+
+pawl_status run_scheduler_open(const run_model *model, const run_scheduler_config *config,
                                run_scheduler **out, pawl_error *error);
 /* One round: admits, cancels, runs at most one pass. False: there is nothing left to do.
  * [engine] */
 bool run_scheduler_round(run_scheduler *s);
-/* Claims a place in the queue. False: it is full or closed. [any] */
-bool run_scheduler_claim(run_scheduler *s);
-/* Gives back a claimed place that is not used. [any] */
-void run_scheduler_unclaim(run_scheduler *s);
-uint32_t run_scheduler_waiting(run_scheduler *s); /* turns in the queue. [any] */
-/* Queues a turn in a claimed place; the scheduler's reference goes with it. False: it
- * was closed meanwhile, the turn is still the caller's. [any] */
+/* Takes n places in the queue, or none: also RUN_QUEUE_FULL when it is closed. [any] */
+enum run_place run_scheduler_claim(run_scheduler *s, const run_caller *caller, uint32_t n);
+/* Gives back places that are not used. [any] */
+void run_scheduler_unclaim(run_scheduler *s, const run_caller *caller, uint32_t n);
+/* Turns in the queue: of this caller, or NULL: all, with those that were preempted. [any] */
+uint32_t run_scheduler_waiting(run_scheduler *s, const run_caller *caller);
+/* Queues a turn, and those that follow it by `next`, in claimed places; the scheduler's
+ * references go with them. False: it was closed meanwhile, turns and places are still the
+ * caller's. [any] */
 bool run_scheduler_submit(run_scheduler *s, run_turn *turn);
-/* Seconds until a good part of those who wait will have been served. [any] */
-int run_scheduler_wait(run_scheduler *s);
+/* Seconds until a good part of those who wait will have been served: of this caller's, or
+ * NULL: of all. [any] */
+int run_scheduler_wait(run_scheduler *s, const run_caller *caller);
 /* Cancels all turns, sends their ENDs to be stored, ends the thread. NULL allowed. [main] */
 void run_scheduler_close(run_scheduler *s);
 

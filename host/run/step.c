@@ -6,16 +6,18 @@
 #include "run/step.h"
 
 #include "base/log.h"
+#include "run/plan.h"
 #include "run/ready.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
-                          run_pace *pace, pawl_error *error)
+                          run_waiting *waiting, run_pace *pace, pawl_error *error)
 {
     size_t n = model->max_sequences;
-    *step = (run_step){.model = model, .sequences = sequences, .pace = pace};
+    *step = (run_step){.model = model, .sequences = sequences, .waiting = waiting, .pace = pace};
+    run_chunk_init(&step->chunk);
     step->active = calloc(n, sizeof *step->active);
     step->slots = calloc(n, sizeof *step->slots);
     step->out_tokens = calloc(n, sizeof *step->out_tokens);
@@ -37,86 +39,76 @@ void run_step_close(run_step *step)
     *step = (run_step){0};
 }
 
+static int64_t now(const run_step *step)
+{
+    return step->clock->monotonic_ns(step->clock->context);
+}
+
+/* Puts an active turn where its rank is. There is room. */
+static void insert(run_step *step, run_active a)
+{
+    size_t i = step->n_active++;
+    for (; i > 0 && run_outranks(a.turn, step->active[i - 1].turn); i--)
+        step->active[i] = step->active[i - 1];
+    step->active[i] = a;
+}
+
 void run_step_add(run_step *step, run_turn *turn, live *entry)
 {
-    int64_t now = turn->clock->monotonic_ns(turn->clock->context);
-    step->active[step->n_active++] = (run_active){turn, entry, now};
+    insert(step, (run_active){.turn = turn, .entry = entry});
+}
+
+run_active run_step_take_out(run_step *step, size_t i)
+{
+    run_active out = step->active[i];
+    step->n_active--;
+    memmove(&step->active[i], &step->active[i + 1], (step->n_active - i) * sizeof out);
+    return out;
+}
+
+void run_step_move(run_step *step, size_t i, enum run_priority class)
+{
+    run_active a = run_step_take_out(step, i);
+    run_fair_leave(&step->waiting->fair, a.turn);
+    a.turn->standing.priority = class;
+    run_fair_enter(&step->waiting->fair, a.turn);
+    insert(step, a);
+}
+
+void run_step_preempt(run_step *step, size_t i, bool keep)
+{
+    run_active a = run_step_take_out(step, i);
+    if (keep && !a.turn->request->probe)
+        live_keep(step->sequences, a.entry);
+    else
+        live_evict(step->sequences, a.entry);
+    metric_add(step->model->measures[MEASURE_PREEMPTIONS], 1);
+    a.turn->standing.preempted++;
+    a.turn->standing.returned = true;
+    run_waiting_add(step->waiting, a.turn);
 }
 
 void run_step_wake(run_step *step, run_turn *turn)
 {
-    run_turn **last = &step->woken;
-    while (*last)
-        last = &(*last)->next;
-    *last = turn->next;
+    run_turn *next = turn->next;
     turn->next = NULL;
+    if (next)
+        run_waiting_add(step->waiting, next);
 }
 
 void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why)
 {
-    run_active ended = step->active[i];
-    step->active[i] = step->active[--step->n_active];
+    run_active ended = run_step_take_out(step, i);
     run_step_wake(step, ended.turn);
+    run_fair_leave(&step->waiting->fair, ended.turn);
     if (outcome == TURN_FAILED || ended.turn->request->probe)
         live_drop(step->sequences, ended.entry);
     else
         live_keep(step->sequences, ended.entry);
-    const base_clock *clock = ended.turn->clock;
-    int64_t ns = clock->monotonic_ns(clock->context) - ended.started_ns;
+    int64_t ns = now(step) - ended.turn->admitted;
     if (!ended.turn->request->probe) /* one token says nothing of how long turns take */
         run_pace_note(step->pace, ns > 0 ? (uint64_t)ns / 1000000 : 0);
     run_turn_end(ended.turn, outcome, why);
-}
-
-/* Tokens of the timeline that have no state yet. */
-static uint64_t missing(const run_active *a)
-{
-    return a->turn->n_tokens - a->entry->n_tokens;
-}
-
-static bool is_decoding(const run_active *a)
-{
-    return missing(a) == 1 && a->turn->n_tokens > a->turn->n_prompt;
-}
-
-/* The i-th active turn is in the pass with its next n tokens. */
-static void add_slot(run_step *step, size_t n_slots, size_t i, uint64_t n)
-{
-    run_active *a = &step->active[i];
-    const run_request *request = a->turn->request;
-    bool last = n == missing(a);
-    step->slots[n_slots] = (pawl_slot){
-        .sequence = a->entry->sequence,
-        .tokens = a->turn->tokens + a->entry->n_tokens,
-        .n_tokens = n,
-        .flags = last && request->generate ? PAWL_SLOT_SAMPLE : 0,
-        .sampling = &a->turn->sampling,
-        .out_tokens = step->out_tokens + n_slots,
-        .out_logprobs = step->out_logprobs + n_slots,
-        .n_top = request->logprobs ? request->top_logprobs : 0,
-        .top = step->top + n_slots * RUN_MAX_TOP_LOGPROBS,
-    };
-}
-
-static size_t build_slots(run_step *step)
-{
-    size_t n_slots = 0;
-    uint64_t budget = RUN_STEP_TOKENS;
-    for (size_t i = 0; i < step->n_active; i++) {
-        if (is_decoding(&step->active[i])) {
-            add_slot(step, n_slots++, i, 1);
-            budget -= budget > 0;
-        }
-    }
-    for (size_t i = 0; i < step->n_active && budget; i++) {
-        uint64_t n = missing(&step->active[i]);
-        if (is_decoding(&step->active[i]) || n == 0)
-            continue;
-        n = n < budget ? n : budget;
-        add_slot(step, n_slots++, i, n);
-        budget -= n;
-    }
-    return n_slots;
 }
 
 static const char *why_failed(pawl_status status)
@@ -131,19 +123,39 @@ static const char *why_failed(pawl_status status)
     }
 }
 
-/* A turn whose slot the engine could not do. No memory is tried again, once idle
- * sequences are closed. */
+/* A turn whose slot the engine could not do. No memory, although it was reserved, is tried
+ * again once, with more room. */
 static void slot_failed(run_step *step, size_t i, pawl_status status)
 {
     run_turn *turn = step->active[i].turn;
     if (status == PAWL_E_CANCELLED)
-        return; /* the pass was stopped; cancel_marked() ends whom it was meant for */
-    if (status == PAWL_E_MEMORY && !turn->retried && live_drop_oldest(step->sequences)) {
+        return; /* the pass was stopped; whom it was meant for is ended in the next round */
+    if (status == PAWL_E_MEMORY && !turn->retried) {
         turn->retried = true;
-        return;
+        if (!live_evict_oldest(step->sequences, NULL) && step->n_active > 1)
+            run_step_preempt(step, i, false);
+        return; /* alone, too: others of this pass may just have given way */
     }
     log_write(PAWL_LOG_ERROR, "run", "%s: engine status %d", turn->request->id, (int)status);
     run_step_end(step, i, TURN_FAILED, why_failed(status));
+}
+
+/* The one place where a turn's state has just come to a save point. */
+static void reached(const run_step *step, const run_active *a)
+{
+    (void)a;
+    metric_add(step->model->measures[MEASURE_SAVE_POINTS], 1);
+}
+
+/* The account pays for what of the prompt has state now, and for what was generated. */
+static void charge(const run_active *a, uint32_t n_out)
+{
+    run_standing *standing = &a->turn->standing;
+    uint64_t prompt =
+        a->entry->n_tokens < a->turn->n_prompt ? a->entry->n_tokens : a->turn->n_prompt;
+    uint64_t more = prompt > standing->paid ? prompt - standing->paid : 0;
+    standing->paid += more;
+    run_fair_charge(a->turn, more + (uint64_t)n_out * RUN_GENERATED_COST);
 }
 
 /* What one slot brought. Ends its turn where that is due. */
@@ -156,13 +168,17 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
         slot_failed(step, i, slot->status);
         return;
     }
+    run_turn_computed(turn, a->entry->n_tokens);
     if (!live_append(a->entry, slot->tokens, slot->n_tokens)) {
         run_step_end(step, i, TURN_FAILED, why_failed(PAWL_E_MEMORY));
         return;
     }
     turn->retried = false;
+    charge(a, slot->n_out);
+    if (run_is_save_point(turn, a->entry->n_tokens))
+        reached(step, a);
     if (!turn->request->generate) {
-        if (missing(a) == 0)
+        if (run_missing(a) == 0)
             run_step_end(step, i, TURN_STOPPED, NULL);
         return;
     }
@@ -178,15 +194,19 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
 }
 
 /* What a pass was, and whether its engine can go on. */
-static void measure_step(const run_step *step, size_t n_slots, int64_t ns, pawl_status status)
+static void measure_step(run_step *step, size_t n_slots, int64_t ns, pawl_status status)
 {
     metric *const *all = step->model->measures;
-    uint64_t n_tokens = 0;
+    uint64_t n_tokens = 0, n_prompt = 0;
     bool lost = status == PAWL_E_DEVICE;
     for (size_t k = 0; k < n_slots; k++) {
-        n_tokens += step->slots[k].n_tokens;
+        uint64_t n = step->slots[k].n_tokens;
+        n_tokens += n;
+        n_prompt += n > 1 ? n : 0;
         lost = lost || (!status && step->slots[k].status == PAWL_E_DEVICE);
     }
+    if (status == PAWL_OK)
+        run_chunk_note(&step->chunk, n_prompt, ns);
     metric_observe(all[MEASURE_STEP_TIME], (double)ns / 1e9);
     metric_observe(all[MEASURE_STEP_TOKENS], (double)n_tokens);
     metric_observe(all[MEASURE_STEP_SLOTS], (double)n_slots);
@@ -194,13 +214,22 @@ static void measure_step(const run_step *step, size_t n_slots, int64_t ns, pawl_
         run_lost(step->model);
 }
 
+/* A pass served the batch class if one of its turns, or one that was raised from it, was in. */
+static void note_batch(run_step *step)
+{
+    for (size_t i = 0; i < step->n_active; i++) {
+        const run_standing *standing = &step->active[i].turn->standing;
+        if (step->active[i].in && (standing->priority == RUN_BATCH || standing->raised))
+            step->batch_ns = now(step);
+    }
+}
+
 void run_step_run(run_step *step)
 {
-    const base_clock *clock = step->active[0].turn->clock;
-    int64_t begin = clock->monotonic_ns(clock->context);
+    int64_t begin = now(step);
     pawl_error error = {.struct_size = sizeof error};
     const pawl_engine_api *api = step->model->engine_api;
-    size_t n_slots = build_slots(step);
+    size_t n_slots = run_plan(step);
     uint64_t ticket = 0;
     pawl_status status = api->submit(step->model->engine, step->slots, sizeof *step->slots, n_slots,
                                      &ticket, &error);
@@ -208,7 +237,8 @@ void run_step_run(run_step *step)
         status = api->wait(step->model->engine, ticket, &error);
     if (status && status != PAWL_E_CANCELLED)
         log_write(PAWL_LOG_ERROR, "run", "%s: a step failed: %s", step->model->name, error.message);
-    measure_step(step, n_slots, clock->monotonic_ns(clock->context) - begin, status);
+    measure_step(step, n_slots, now(step) - begin, status);
+    note_batch(step);
     /* Turns are found by their sequence: ending one moves another into its place. */
     for (size_t k = 0; k < n_slots; k++) {
         if (status)

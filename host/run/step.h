@@ -8,42 +8,65 @@
 #ifndef RUN_STEP_H
 #define RUN_STEP_H
 
+#include "run/chunk.h"
 #include "run/live.h"
 #include "run/pace.h"
-#include "run/turn.h"
-
-/* Tokens that one forward pass may take: every decoding turn's one, then prompts. */
-#define RUN_STEP_TOKENS 512
+#include "run/waiting.h"
 
 typedef struct run_active {
     run_turn *turn;
-    live *entry;        /* entry->n_tokens of the timeline have state */
-    int64_t started_ns; /* monotonic                                  */
+    live *entry; /* entry->n_tokens of the timeline have state        */
+    bool in;     /* the pass that is being put together               */
 } run_active;
 
 typedef struct run_step {
     const run_model *model;
     live_set *sequences;
+    run_waiting *waiting;
     run_pace *pace;
-    run_active *active; /* n_active of at most model->max_sequences            */
+    const base_clock *clock; /* of the first turn that came; NULL: none did        */
+    run_active *active;      /* n_active of at most model->max_sequences, by rank: the
+                              * first outranks all others                          */
     size_t n_active;
+    run_chunk chunk;      /* what passes take                                    */
+    int64_t batch_ns;     /* monotonic: when a turn of the batch class was in a pass */
     pawl_slot *slots;     /* one for each active turn that is in the pass        */
     int32_t *out_tokens;  /* one for each slot                                   */
     float *out_logprobs;  /* one for each slot                                   */
     struct pawl_top *top; /* RUN_MAX_TOP_LOGPROBS for each slot                  */
-    run_turn *woken;      /* choices that are to be admitted, in order           */
 } run_step;
 
 pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequences,
-                          run_pace *pace, pawl_error *error);
+                          run_waiting *waiting, run_pace *pace, pawl_error *error);
 void run_step_close(run_step *step);
 
+/* A turn begins to run, or goes on. */
 void run_step_add(run_step *step, run_turn *turn, live *entry);
-/* The other choices of a turn wait no longer: its prompt has state now, or will not. */
+/* The i-th active turn no longer runs. Its sequence is the caller's to keep or to drop. */
+run_active run_step_take_out(run_step *step, size_t i);
+/* The other choices of a turn wait no longer for its prompt: it has state now, or will not. */
 void run_step_wake(run_step *step, run_turn *turn);
 /* Ends the i-th active turn; its sequence is kept for later unless it failed. */
 void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why);
-/* Builds the slots, runs the pass, hands out the tokens. */
+/* Changes the class of the i-th active turn. */
+void run_step_move(run_step *step, size_t i, enum run_priority class);
+/* Interrupts the i-th active turn: it waits again, before all others of its class, and goes
+ * on where it was. keep: its state stays until somebody needs the room. */
+void run_step_preempt(run_step *step, size_t i, bool keep);
+/* Runs a pass with those whom run_plan() puts in, and hands out the tokens. */
 void run_step_run(run_step *step);
+
+/* Tokens of the timeline that have no state yet. */
+static inline uint64_t run_missing(const run_active *a)
+{
+    return a->turn->n_tokens - a->entry->n_tokens;
+}
+
+/* Whether it only waits for its next token; else a prompt, or what was generated before a
+ * preemption, is being computed. */
+static inline bool run_is_decoding(const run_active *a)
+{
+    return run_missing(a) == 1 && a->turn->n_tokens > a->turn->n_prompt;
+}
 
 #endif /* RUN_STEP_H */

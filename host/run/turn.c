@@ -6,6 +6,7 @@
 #include "run/turn.h"
 
 #include "base/log.h"
+#include "run/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,11 @@ void run_cancel(run_turn *turn)
     atomic_store(&turn->cancelled, true);
 }
 
+void run_demote(run_turn *turn)
+{
+    atomic_store(&turn->demoted, true);
+}
+
 /* Where the timeline must end: the context, or the prompt and max_tokens. */
 static uint64_t length_limit(const run_turn *turn)
 {
@@ -59,6 +65,7 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
     }
     atomic_init(&turn->references, 1);
     turn->request = request;
+    turn->standing.priority = request->priority;
     turn->listener = listener;
     turn->clock = clock;
     turn->arrived = clock->monotonic_ns(clock->context);
@@ -113,19 +120,27 @@ static int64_t now(const run_turn *turn)
     return turn->clock->monotonic_ns(turn->clock->context);
 }
 
-void run_turn_in_progress(run_turn *turn, uint64_t cached)
+void run_turn_in_progress(run_turn *turn)
 {
     turn->admitted = now(turn);
-    if (is_measured(turn)) {
+    if (is_measured(turn))
         observe(turn, MEASURE_QUEUE_TIME, turn->admitted - turn->arrived);
-        count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
-        count(turn, MEASURE_CACHED_TOKENS, cached);
-        count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
-        count(turn, MEASURE_PREFIX_HITS, cached);
-    }
-    turn->usage.cached_tokens = cached;
     turn->in_progress = true;
     send(turn, run_event_new(RUN_IN_PROGRESS));
+}
+
+void run_turn_computed(run_turn *turn, uint64_t cached)
+{
+    if (turn->computed)
+        return;
+    turn->computed = true;
+    turn->usage.cached_tokens = cached;
+    if (!is_measured(turn))
+        return;
+    count(turn, MEASURE_PROMPT_TOKENS, turn->n_prompt);
+    count(turn, MEASURE_CACHED_TOKENS, cached);
+    count(turn, MEASURE_PREFIX_QUERIES, turn->n_prompt);
+    count(turn, MEASURE_PREFIX_HITS, cached);
 }
 
 static bool ends_reply(const run_turn *turn, int32_t token, uint64_t n_generated)
@@ -191,7 +206,7 @@ static char *result_json(const run_turn *turn, enum run_turn_outcome outcome, co
     }
     if (outcome == TURN_LENGTH)
         cJSON_AddStringToObject(cJSON_AddObjectToObject(result, "incomplete_details"), "reason",
-                                "max_output_tokens");
+                                turn->stopped ? "stopped" : "max_output_tokens");
     else
         cJSON_AddNullToObject(result, "incomplete_details");
     char *text = json_print(result);
@@ -264,9 +279,11 @@ static void measure_end(const run_turn *turn, enum run_turn_outcome outcome)
         observe(turn, MEASURE_PER_TOKEN, times.decode / (int64_t)(usage->output_tokens - 1));
 }
 
-/* The last thing a turn does. */
+/* The last thing a turn does. Whoever hears of it may go on with the conversation. */
 static void send_end(run_turn *turn)
 {
+    if (turn->request->conversation)
+        run_conversation_let_go(turn->request->conversation);
     run_event *event = run_event_new(RUN_END);
     if (event) {
         event->record = turn->record;
@@ -309,9 +326,26 @@ static const char *reason_of(const run_turn *turn, enum run_turn_outcome outcome
                                                                      : reasons[outcome];
 }
 
+/* A turn that can be followed is the conversation's latest one. */
+static void add_conversation(const run_turn *turn, enum run_turn_outcome outcome,
+                             store_response *row)
+{
+    const run_conversation *c = turn->request->conversation;
+    if (!c)
+        return;
+    row->conversation_id = c->id;
+    if (outcome == TURN_STOPPED || outcome == TURN_LENGTH)
+        row->conversation_revision = c->revision;
+}
+
 void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why)
 {
     pawl_error error = {.struct_size = sizeof error};
+    if (outcome == TURN_CANCELLED && turn->request->keep_stopped &&
+        turn->n_tokens > turn->n_prompt) {
+        outcome = TURN_LENGTH;
+        turn->stopped = true;
+    }
     run_stream_finish(turn->stream, outcome == TURN_STOPPED);
     if (outcome != TURN_FAILED && run_stream_failed(turn->stream)) {
         outcome = TURN_FAILED;
@@ -328,6 +362,7 @@ void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why
         return;
     }
     store_response row = run_record_view(turn->record);
+    add_conversation(turn, outcome, &row);
     if (turn->store->put(turn->store, &row, on_stored, turn, &error) != PAWL_OK) {
         log_write(PAWL_LOG_ERROR, "run", "%s could not be stored: %s", turn->request->id,
                   error.message);

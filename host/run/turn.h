@@ -2,8 +2,8 @@
  * run/turn.h - one turn, from its prompt to its stored record.
  *
  * A turn is counted: the scheduler holds a reference until END was sent, the
- * caller of run_start() another for run_cancel(). `cancelled` and the count may be
- * touched by any thread; everything else belongs to the thread that runs the turn:
+ * caller of run_start() another for run_cancel(). `cancelled`, `demoted` and the count
+ * may be touched by any thread; everything else belongs to the thread that runs the turn:
  * the worker until it is queued, then the engine thread, at the very end the store
  * thread.
  *
@@ -25,9 +25,25 @@ enum run_turn_outcome {
     TURN_FAILED     /* the engine or memory failed                            */
 };
 
+/* Where a turn stands with the scheduler. The engine thread's, once it is queued. */
+typedef struct run_standing {
+    enum run_priority priority;  /* its class now: the request's, or where it was moved    */
+    bool raised;                 /* a starved batch turn: interactive for good             */
+    bool placed;                 /* holds a place in the bounded queue                     */
+    bool returned;               /* waits for the second time: it was preempted            */
+    uint32_t preempted;          /* how often                                              */
+    uint64_t number;             /* in order of arrival                                    */
+    uint64_t paid;               /* of its prompt's tokens: charged to the account, or had
+                                  * state already                                          */
+    struct run_account *account; /* whose tokens it is served from; NULL: none yet         */
+    run_turn *before, *after;    /* in the line that it waits in                           */
+} run_standing;
+
 struct run_turn {
     atomic_int references;
     atomic_bool cancelled;
+    atomic_bool demoted; /* to the batch class, when the scheduler sees it */
+    run_standing standing;
     run_request *request;
     run_listener listener;
     const base_clock *clock;
@@ -47,6 +63,8 @@ struct run_turn {
     int64_t first;      /* its first token                                    */
     int64_t latest;     /* its latest token                                   */
     bool in_progress;   /* IN_PROGRESS was sent                               */
+    bool stopped;       /* run_cancel() ended it, and what it said is kept    */
+    bool computed;      /* a pass has taken tokens of it                      */
     bool retried;       /* the engine had no memory once already              */
     run_record *record; /* between the end and END                            */
     const char *stop_reason;
@@ -59,8 +77,9 @@ pawl_status run_turn_new(run_request *request, run_prompt *prompt, run_listener 
                          pawl_error *error);
 
 void run_turn_created(run_turn *turn);
-/* cached: how many prompt tokens had state already. */
-void run_turn_in_progress(run_turn *turn, uint64_t cached);
+void run_turn_in_progress(run_turn *turn);
+/* A pass has taken tokens of it for the first time; so many of its prompt had state already. */
+void run_turn_computed(run_turn *turn, uint64_t cached);
 
 /* One sampled token. True: the turn goes on; false: *outcome says how it ended. */
 bool run_turn_token(run_turn *turn, int32_t token, float logprob, const struct pawl_top *top,

@@ -161,6 +161,7 @@ static bool read_sampling(lua_State *L, const char *name, pawl_sampling *samplin
 static void read_option(lua_State *L, const char *name, generate_options *o)
 {
     static const char *const choices[] = {"auto", "none", NULL};
+    static const char *const classes[] = {"interactive", "batch", NULL};
     if (read_sampling(L, name, &o->sampling))
         return;
     if (strcmp(name, "text") == 0) {
@@ -178,6 +179,8 @@ static void read_option(lua_State *L, const char *name, generate_options *o)
         read_tools(L, o);
     } else if (strcmp(name, "tool_choice") == 0) {
         o->tools_off = strcmp(one_of(L, name, choices), "none") == 0;
+    } else if (strcmp(name, "priority") == 0) {
+        o->batch = strcmp(one_of(L, name, classes), "batch") == 0;
     } else if (strcmp(name, "reasoning_effort") == 0) {
         read_effort(L, o);
     } else {
@@ -185,7 +188,7 @@ static void read_option(lua_State *L, const char *name, generate_options *o)
                    "unknown option '%s' of generate; known are text, max_tokens, temperature, "
                    "top_p, top_k, min_p, repetition_penalty, presence_penalty, "
                    "frequency_penalty, seed, stop, timeout_ms, tools, tool_choice, "
-                   "reasoning_effort",
+                   "reasoning_effort, priority",
                    name);
     }
 }

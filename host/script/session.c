@@ -290,6 +290,7 @@ static int push_refusal(lua_State *L, const run_refusal *refusal)
         [RUN_REFUSED_NOT_FOUND] = {"not_found", false},
         [RUN_REFUSED_STOPPING] = {"stopping", false},
         [RUN_REFUSED_INTERNAL] = {"internal", false},
+        [RUN_REFUSED_KEY_BUSY] = {"busy", true},
     };
     return env_failure(L, kinds[refusal->reason].code, kinds[refusal->reason].retryable, "%s",
                        refusal->message);
@@ -360,6 +361,7 @@ static bool fill_request(run_request *r, const session *s, const generate_option
     r->max_tokens = o->max_tokens;
     r->tools_off = o->tools_off;
     r->thinking = o->thinking;
+    r->priority = o->batch ? RUN_BATCH : RUN_INTERACTIVE;
     if (o->tools && json_parse(o->tools, strlen(o->tools), &r->tools, NULL) != PAWL_OK)
         return false;
     if (o->effort && !(r->reasoning_effort = strdup(o->effort)))

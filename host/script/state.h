@@ -38,6 +38,7 @@ typedef struct generate_options {
     lua_Integer timeout_ms; /* 0: none */
     uint64_t max_tokens;    /* 0: any  */
     bool tools_off;
+    bool batch; /* priority */
     bool seeded;
     uint64_t seed;
     int thinking;

@@ -54,23 +54,6 @@ static AVX2 void silu_mul(const float *gate, const float *up, size_t n, float *y
         y[i] = gate[i] / (1.0f + numbers_exp(-gate[i])) * up[i];
 }
 
-static AVX2 void to_f16(const float *x, size_t n, uint16_t *y)
-{
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(y + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < n; i++)
-        y[i] = numbers_to_f16(x[i]);
-}
-
-/* Eight integers in [-most, most]; NAN becomes -most. */
-AVX2_INLINE __m256i rounded(__m256 x, __m256 inverse, float most)
-{
-    __m256 low = _mm256_max_ps(_mm256_mul_ps(x, inverse), _mm256_set1_ps(-most));
-    return _mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(most)));
-}
-
 AVX2_INLINE int32_t total(__m256i x)
 {
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
@@ -78,44 +61,31 @@ AVX2_INLINE int32_t total(__m256i x)
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
-/* Four registers of eight integers within int8, as 32 bytes. */
-AVX2_INLINE void store_bytes(const __m256i r[4], int8_t *to)
-{
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i bytes =
-        _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
-    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
-}
-
 static AVX2 void quantise(const float *x, size_t n, uint32_t levels, void *row)
 {
-    const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     size_t blocks = n / KERNELS_BLOCK;
     float range = levels == 2 ? NUMBERS_TWO_LEVELS : NUMBERS_ONE_LEVEL;
     int8_t *q = row;
     float *scales = (float *)(void *)((uint8_t *)row + n * levels);
     for (size_t b = 0; b < blocks; b++) {
         __m256 in[4];
-        __m256 most = _mm256_setzero_ps();
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 4; i++)
             in[i] = _mm256_loadu_ps(x + b * KERNELS_BLOCK + 8 * i);
-            most = _mm256_max_ps(_mm256_and_ps(in[i], no_sign), most);
-        }
-        float greatest = avx2_greatest(most);
+        float greatest = avx2_greatest_of_32(in);
         float scale = greatest / range;
         __m256 inverse = _mm256_set1_ps(greatest > NUMBERS_TINY ? range / greatest : 0.0f);
         __m256i r[4], high[4];
         __m256i sums = _mm256_setzero_si256();
         for (size_t i = 0; i < 4; i++) {
-            r[i] = rounded(in[i], inverse, range);
+            r[i] = avx2_rounded(in[i], inverse, range);
             sums = _mm256_add_epi32(sums, r[i]);
             high[i] = _mm256_srai_epi32(_mm256_add_epi32(r[i], _mm256_set1_epi32(64)), 7);
         }
         for (size_t i = 0; levels == 2 && i < 4; i++)
             r[i] = _mm256_sub_epi32(r[i], _mm256_slli_epi32(high[i], 7));
-        store_bytes(levels == 2 ? high : r, q + b * KERNELS_BLOCK);
+        avx2_store_bytes(levels == 2 ? high : r, q + b * KERNELS_BLOCK);
         if (levels == 2)
-            store_bytes(r, q + n + b * KERNELS_BLOCK);
+            avx2_store_bytes(r, q + n + b * KERNELS_BLOCK);
         int32_t sum = total(sums);
         float scaled = scale * (float)sum;
         scales[b] = scale;
@@ -154,7 +124,7 @@ AVX2 void avx2_dequantise(uint32_t type, const void *row, size_t begin, size_t c
     if (type == KERNELS_F16) {
         size_t i = 0;
         for (; i + 8 <= count; i += 8)
-            _mm256_storeu_ps(out + i, avx2_load(at, i, true));
+            _mm256_storeu_ps(out + i, avx2_load_f16(at + 2 * i));
         for (; i < count; i++)
             out[i] = numbers_from_f16(numbers_u16(at + 2 * i));
     } else if (type == KERNELS_Q8_0 || type == KERNELS_Q4_0 || type == KERNELS_Q4_1) {
@@ -238,7 +208,7 @@ const kernels_table kernels_avx2 = {
     .add = add,
     .rmsnorm = rmsnorm,
     .silu_mul = silu_mul,
-    .to_f16 = to_f16,
+    .pack_kv = avx2_pack_kv,
     .attention_span = avx2_attention_span,
     .attention_merge = avx2_attention_merge,
     .attention_finish = avx2_attention_finish,

@@ -19,13 +19,10 @@
 #define AVX2 __attribute__((target("avx2,fma,f16c")))
 #define AVX2_INLINE static inline AVX2 __attribute__((always_inline))
 
-/* Eight F16 or F32 elements as F32. */
-AVX2_INLINE __m256 avx2_load(const void *from, size_t i, bool f16)
+/* Eight F16 as F32. */
+AVX2_INLINE __m256 avx2_load_f16(const void *from)
 {
-    if (f16)
-        return _mm256_cvtph_ps(
-            _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)from + i)));
-    return _mm256_loadu_ps((const float *)from + i);
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
 }
 
 /* exp() with the very steps of numbers_exp(). */
@@ -65,11 +62,40 @@ AVX2_INLINE float avx2_greatest(__m256 x)
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+/* Eight integers in [-most, most]; NAN becomes -most. */
+AVX2_INLINE __m256i avx2_rounded(__m256 x, __m256 inverse, float most)
+{
+    __m256 low = _mm256_max_ps(_mm256_mul_ps(x, inverse), _mm256_set1_ps(-most));
+    return _mm256_cvtps_epi32(_mm256_min_ps(low, _mm256_set1_ps(most)));
+}
+
+/* Four registers of eight integers within int8, as 32 bytes. */
+AVX2_INLINE void avx2_store_bytes(const __m256i r[4], int8_t *to)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i bytes =
+        _mm256_packs_epi16(_mm256_packs_epi32(r[0], r[1]), _mm256_packs_epi32(r[2], r[3]));
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
+/* The greatest |x| of 32. */
+AVX2_INLINE float avx2_greatest_of_32(const __m256 x[4])
+{
+    const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+    __m256 most = _mm256_setzero_ps();
+    for (size_t i = 0; i < 4; i++)
+        most = _mm256_max_ps(_mm256_and_ps(x[i], no_sign), most);
+    return avx2_greatest(most);
+}
+
 /* avx2_matmul.c */
 void avx2_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
                     uint32_t levels, size_t r, float *y, size_t y_stride);
 void avx2_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,
                      size_t x_stride, size_t r, float *y, size_t y_stride);
+
+/* avx2_kv.c */
+void avx2_pack_kv(uint32_t kv, const float *x, size_t n, void *y, uint16_t *scales);
 
 /* avx2_attention.c */
 void avx2_attention_span(const kernels_span *span);

@@ -49,24 +49,6 @@ static AVX512 void silu_mul(const float *gate, const float *up, size_t n, float 
     }
 }
 
-static AVX512 void to_f16(const float *x, size_t n, uint16_t *y)
-{
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 mask = avx512_first(n - i);
-        __m256i half = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, x + i),
-                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        _mm256_mask_storeu_epi16(y + i, mask, half);
-    }
-}
-
-/* Sixteen integers in [-most, most]; NAN becomes -most. */
-AVX512_INLINE __m512i rounded(__m512 x, __m512 inverse, __m512 most)
-{
-    __m512 minus = _mm512_sub_ps(_mm512_setzero_ps(), most);
-    __m512 low = _mm512_max_ps(_mm512_mul_ps(x, inverse), minus);
-    return _mm512_cvtps_epi32(_mm512_min_ps(low, most));
-}
-
 AVX512_INLINE void store_levels(__m512i r, int8_t *high, size_t low, uint32_t levels)
 {
     __m512i h = r;
@@ -92,8 +74,8 @@ static AVX512 void quantise(const float *x, size_t n, uint32_t levels, void *row
         float greatest = _mm512_reduce_max_ps(most);
         float scale = greatest / range;
         float inverse = greatest > NUMBERS_TINY ? range / greatest : 0.0f;
-        __m512i r0 = rounded(first, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
-        __m512i r1 = rounded(second, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
+        __m512i r0 = avx512_rounded(first, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
+        __m512i r1 = avx512_rounded(second, _mm512_set1_ps(inverse), _mm512_set1_ps(range));
         store_levels(r0, q + b * KERNELS_BLOCK, n, levels);
         store_levels(r1, q + b * KERNELS_BLOCK + 16, n, levels);
         int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(r0, r1));
@@ -133,7 +115,7 @@ const kernels_table kernels_avx512 = {
     .add = add,
     .rmsnorm = rmsnorm,
     .silu_mul = silu_mul,
-    .to_f16 = to_f16,
+    .pack_kv = avx512_pack_kv,
     .attention_span = avx512_attention_span,
     .attention_merge = avx512_attention_merge,
     .attention_finish = avx512_attention_finish,

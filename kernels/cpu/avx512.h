@@ -1,5 +1,5 @@
 /*
- * kernels/cpu/avx512.h - what the two AVX-512 files share.
+ * kernels/cpu/avx512.h - what the AVX-512 files share.
  *
  * Functions carry their target themselves, so the folder needs no compiler
  * flags and the rest of the program keeps running on any processor.
@@ -48,6 +48,14 @@ AVX512_INLINE __m512 avx512_exp(__m512 x)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(low, least, _CMP_NLT_UQ), result);
 }
 
+/* Sixteen integers in [-most, most]; NAN becomes -most. */
+AVX512_INLINE __m512i avx512_rounded(__m512 x, __m512 inverse, __m512 most)
+{
+    __m512 minus = _mm512_sub_ps(_mm512_setzero_ps(), most);
+    __m512 low = _mm512_max_ps(_mm512_mul_ps(x, inverse), minus);
+    return _mm512_cvtps_epi32(_mm512_min_ps(low, most));
+}
+
 /* numbers_fold() of 16 lanes. */
 AVX512_INLINE float avx512_fold(__m512 lanes)
 {
@@ -57,28 +65,15 @@ AVX512_INLINE float avx512_fold(__m512 lanes)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-/* Up to 16 F16 or F32 elements as F32. */
-AVX512_INLINE __m512 avx512_load(const void *from, size_t i, bool f16)
-{
-    if (f16)
-        return _mm512_cvtph_ps(
-            _mm256_loadu_si256((const __m256i *)(const void *)((const uint16_t *)from + i)));
-    return _mm512_loadu_ps((const float *)from + i);
-}
-
-AVX512_INLINE __m512 avx512_load_first(const void *from, size_t i, bool f16, __mmask16 mask)
-{
-    if (f16)
-        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)from + i));
-    return _mm512_maskz_loadu_ps(mask, (const float *)from + i);
-}
-
 /* avx512_matmul.c */
 void avx512_dequantise(uint32_t type, const void *row, size_t begin, size_t count, float *out);
 void avx512_matmul_q8(const kernels_matrix *w, size_t begin, size_t end, const void *x,
                       uint32_t levels, size_t r, float *y, size_t y_stride);
 void avx512_matmul_f32(const kernels_matrix *w, size_t begin, size_t end, const float *x,
                        size_t x_stride, size_t r, float *y, size_t y_stride);
+
+/* avx512_kv.c */
+void avx512_pack_kv(uint32_t kv, const float *x, size_t n, void *y, uint16_t *scales);
 
 /* avx512_attention.c */
 void avx512_attention_span(const kernels_span *span);

@@ -18,11 +18,6 @@
 
 #include "kernels/reference/numbers.h"
 
-static float element(const void *page, bool f16, size_t i)
-{
-    return f16 ? numbers_from_f16(((const uint16_t *)page)[i]) : ((const float *)page)[i];
-}
-
 /* scores[t] = scale * sum over channels, ascending, of q[c] * key[t][c] */
 static void scores_of(const kernels_span *span, size_t query, float *scores)
 {
@@ -30,7 +25,9 @@ static void scores_of(const kernels_span *span, size_t query, float *scores)
         const void *keys = span->keys[t / KERNELS_PAGE];
         float sum = 0.0f;
         for (size_t c = 0; c < span->head_size; c++) {
-            float key = element(keys, span->f16, c * KERNELS_PAGE + t % KERNELS_PAGE);
+            size_t in_page = t % KERNELS_PAGE;
+            float key = reference_kv(span->kv, keys, span->head_size, c * KERNELS_PAGE + in_page,
+                                     c / KERNELS_BLOCK * KERNELS_PAGE + in_page);
             sum = fmaf(key, span->q[query][c], sum);
         }
         scores[t] = sum * span->scale;
@@ -43,6 +40,7 @@ void reference_attention_span(const kernels_span *span)
         float *scores = span->scores + query * KERNELS_SPAN;
         float *partial = span->partial[query];
         size_t visible = span->visible[query];
+        size_t blocks = kernels_kv_blocks(span->kv, span->head_size);
         scores_of(span, query, scores);
         partial[1] = scores[reference_argmax(scores, visible)];
         partial[0] = reference_softmax_exp(scores, visible, partial[1], scores);
@@ -50,8 +48,11 @@ void reference_attention_span(const kernels_span *span)
             float sum = 0.0f;
             for (size_t t = 0; t < visible; t++) {
                 const void *values = span->values[t / KERNELS_PAGE];
-                size_t at = t % KERNELS_PAGE * span->head_size + c;
-                sum = fmaf(scores[t], element(values, span->f16, at), sum);
+                size_t in_page = t % KERNELS_PAGE;
+                float value =
+                    reference_kv(span->kv, values, span->head_size, in_page * span->head_size + c,
+                                 in_page * blocks + c / KERNELS_BLOCK);
+                sum = fmaf(scores[t], value, sum);
             }
             partial[2 + c] = sum;
         }

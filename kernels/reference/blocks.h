@@ -19,6 +19,11 @@ void reference_unpack_f32(const panel_source *source, panel_f32 *panel);
 void reference_dequantise_groups(uint32_t type, const void *row, size_t begin, size_t count,
                                  float *out);
 
+/* kv.c */
+void reference_pack_kv(uint32_t kv, const float *x, size_t n, void *y, uint16_t *scales);
+/* Element i of a half; scale: which of its scales belongs to it (Q8 only). */
+float reference_kv(uint32_t kv, const void *half, size_t head_size, size_t i, size_t scale);
+
 /* attention.c */
 void reference_attention_span(const kernels_span *span);
 void reference_attention_merge(float *running, const float *partial, size_t head_size);

@@ -64,6 +64,15 @@ static inline float numbers_from_bf16(uint16_t x)
     return numbers_from_bits((uint32_t)x << 16);
 }
 
+/* Rounds to nearest even; NAN stays NAN. */
+static inline uint16_t numbers_to_bf16(float x)
+{
+    uint32_t bits = numbers_bits(x);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /* Of bytes that need not be aligned. */
 static inline uint16_t numbers_u16(const uint8_t *at)
 {
@@ -94,6 +103,9 @@ static inline uint32_t numbers_u32(const uint8_t *at)
 /* The greatest integer of a quantised activation: 127, or 127 * 128 in two int8. */
 #define NUMBERS_ONE_LEVEL 127.0f
 #define NUMBERS_TWO_LEVELS 16256.0f
+
+/* The greatest |x| of a block of keys or values in Q8: its scale is still finite. */
+#define NUMBERS_KV_MOST (127.0f * 65504.0f)
 
 /* Blocks of activations whose greatest is no more than this count as zero. */
 #define NUMBERS_TINY 0x1p-100f

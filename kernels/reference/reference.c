@@ -97,12 +97,6 @@ static void silu_mul(const float *gate, const float *up, size_t n, float *y)
         y[i] = gate[i] / (1.0f + numbers_exp(-gate[i])) * up[i];
 }
 
-static void to_f16(const float *x, size_t n, uint16_t *y)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = numbers_to_f16(x[i]);
-}
-
 const kernels_table kernels_reference = {
     .name = "reference",
     .dequantise = reference_dequantise,
@@ -112,7 +106,7 @@ const kernels_table kernels_reference = {
     .add = add,
     .rmsnorm = rmsnorm,
     .silu_mul = silu_mul,
-    .to_f16 = to_f16,
+    .pack_kv = reference_pack_kv,
     .attention_span = reference_attention_span,
     .attention_merge = reference_attention_merge,
     .attention_finish = reference_attention_finish,

@@ -71,7 +71,7 @@ static uint32_t run_span(const forward_pass *pass, const batch *b, uint32_t s,
         uint32_t seen = b->position[i] - s * KERNELS_SPAN + 1;
         visible[i] = seen < KERNELS_SPAN ? seen : KERNELS_SPAN;
     }
-    kernels_span span = {.f16 = pass->pool->element == 2,
+    kernels_span span = {.kv = pass->pool->type,
                          .head_size = head_size,
                          .scale = 1.0f / sqrtf((float)head_size),
                          .queries = b->n - first,

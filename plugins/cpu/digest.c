@@ -16,13 +16,28 @@ static uint64_t turn(uint64_t x, int by)
     return x << by | x >> (64 - by);
 }
 
-static void mix_stripe(uint64_t lane[4], const uint8_t *stripe)
+static uint64_t mix(uint64_t lane, const uint8_t *from)
 {
-    for (size_t i = 0; i < 4; i++) {
-        uint64_t word;
-        memcpy(&word, stripe + 8 * i, sizeof word);
-        lane[i] = (turn(lane[i], 31) ^ word) * ODD_1;
+    uint64_t word;
+    memcpy(&word, from, sizeof word);
+    return (turn(lane, 31) ^ word) * ODD_1;
+}
+
+/* The lanes are the caller's in memory and ours in registers: a chain of loads and
+ * stores through memory would take four times as long as the arithmetic. */
+static void mix_stripes(uint64_t lane[4], const uint8_t *from, size_t stripes)
+{
+    uint64_t a = lane[0], b = lane[1], c = lane[2], d = lane[3];
+    for (; stripes > 0; stripes--, from += STRIPE) {
+        a = mix(a, from);
+        b = mix(b, from + 8);
+        c = mix(c, from + 16);
+        d = mix(d, from + 24);
     }
+    lane[0] = a;
+    lane[1] = b;
+    lane[2] = c;
+    lane[3] = d;
 }
 
 void digest_init(digest *d, uint64_t seed)
@@ -42,14 +57,13 @@ void digest_add(digest *d, const void *data, size_t size)
         memcpy(d->rest + pending, from, part);
         if (pending + part < STRIPE)
             return;
-        mix_stripe(d->lane, d->rest);
+        mix_stripes(d->lane, d->rest, 1);
         from += part;
         size -= part;
     }
-    for (; size >= STRIPE; from += STRIPE, size -= STRIPE)
-        mix_stripe(d->lane, from);
-    if (size > 0)
-        memcpy(d->rest, from, size);
+    mix_stripes(d->lane, from, size / STRIPE);
+    if (size % STRIPE > 0)
+        memcpy(d->rest, from + size / STRIPE * STRIPE, size % STRIPE);
 }
 
 uint64_t digest_value(const digest *d)
@@ -58,7 +72,7 @@ uint64_t digest_value(const digest *d)
     uint8_t last[STRIPE] = {0};
     memcpy(lane, d->lane, sizeof lane);
     memcpy(last, d->rest, d->length % STRIPE);
-    mix_stripe(lane, last);
+    mix_stripes(lane, last, 1);
     uint64_t sum = d->length * ODD_2;
     for (size_t i = 0; i < 4; i++)
         sum = (turn(sum, 27) ^ lane[i]) * ODD_1;

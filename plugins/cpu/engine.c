@@ -49,7 +49,7 @@ static void name_kv_format(pawl_engine *e)
              "pawl-cpu/%d weights=%016llx%016llx layers=%u head=%u page=%u kv=%s numeric=%s",
              STATE_GENERATION, (unsigned long long)weights_digest(e->model, 1),
              (unsigned long long)weights_digest(e->model, 2), e->model->n_layers,
-             e->model->head_size, KV_PAGE, e->options.kv_f16 ? "f16" : "f32",
+             e->model->head_size, KV_PAGE, options_kv_name(e->options.kv),
              e->options.exact ? "f32" : "int8");
     digest_init(&d, 0);
     digest_add(&d, e->kv_format, strlen(e->kv_format));
@@ -101,11 +101,10 @@ static pawl_status build(pawl_engine *e, const pawl_engine_config *config, pawl_
         e->context = (uint32_t)config->max_context;
     status = threads_open(config->threads, &e->threads, error);
     if (status == PAWL_OK)
-        status =
-            memory_make_plan(e->model, e->options.kv_f16, threads_count(e->threads), e->context,
-                             e->max_sequences, config->memory_budget, &plan, error);
+        status = memory_make_plan(e->model, e->options.kv, threads_count(e->threads), e->context,
+                                  e->max_sequences, config->memory_budget, &plan, error);
     if (status == PAWL_OK)
-        status = kv_open(e->model, e->options.kv_f16, plan.pages, &e->pool, error);
+        status = kv_open(e->model, e->options.kv, plan.pages, &e->pool, error);
     if (status == PAWL_OK)
         status = forward_open(e->model, threads_count(e->threads), &e->forward, error);
     return status;
@@ -140,8 +139,8 @@ pawl_status engine_open(const pawl_engine_config *from,
         engine_close(e);
         return status;
     }
-    pawl_log(e->host, PAWL_LOG_INFO, "cpu", "%s, %u pages of %u tokens, context %u", e->device,
-             e->pool.total, KV_PAGE, e->context);
+    pawl_log(e->host, PAWL_LOG_INFO, "cpu", "%s, %u pages of %u tokens in %s, context %u",
+             e->device, e->pool.total, KV_PAGE, options_kv_name(e->options.kv), e->context);
     *engine = e;
     return PAWL_OK;
 }

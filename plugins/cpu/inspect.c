@@ -140,7 +140,12 @@ static void add_use(cJSON *object, model *m, double weights)
     cJSON *memory = cJSON_AddObjectToObject(object, "memory");
     cJSON_AddNumberToObject(memory, "weights", weights);
     if (status == PAWL_OK) {
-        cJSON_AddNumberToObject(memory, "kv_per_token", (double)kv_page_bytes(m, true) / KV_PAGE);
+        cJSON_AddNumberToObject(memory, "kv_per_token",
+                                (double)kv_page_bytes(m, KERNELS_KV_F16) / KV_PAGE);
+        cJSON *by_type = cJSON_AddObjectToObject(memory, "kv_per_token_by_type");
+        for (uint32_t kv = 0; kv < KERNELS_KV_TYPES; kv++)
+            cJSON_AddNumberToObject(by_type, options_kv_name(kv),
+                                    (double)kv_page_bytes(m, kv) / KV_PAGE);
         cJSON_AddNumberToObject(memory, "scratch", (double)forward_bytes(m, 1));
     }
     cJSON_AddBoolToObject(object, "usable", status == PAWL_OK);

@@ -11,25 +11,22 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static size_t head_bytes_of(const model *m, bool f16)
-{
-    return (size_t)2 * KV_PAGE * m->head_size * (f16 ? 2 : 4);
-}
-
-size_t kv_page_bytes(const model *m, bool f16)
+size_t kv_page_bytes(const model *m, uint32_t type)
 {
     size_t heads = 0;
     for (uint32_t i = 0; i < m->n_layers; i++)
         heads += m->layers[i].kv_heads;
-    return heads * head_bytes_of(m, f16);
+    return heads * 2 * kernels_kv_bytes(type, m->head_size);
 }
 
-pawl_status kv_open(const model *m, bool f16, uint32_t pages, kv_pool *pool, pawl_error *error)
+pawl_status kv_open(const model *m, uint32_t type, uint32_t pages, kv_pool *pool, pawl_error *error)
 {
     memset(pool, 0, sizeof *pool);
-    pool->page_bytes = kv_page_bytes(m, f16);
-    pool->head_bytes = head_bytes_of(m, f16);
-    pool->element = f16 ? 2 : 4;
+    pool->page_bytes = kv_page_bytes(m, type);
+    pool->head_bytes = 2 * kernels_kv_bytes(type, m->head_size);
+    pool->type = type;
+    pool->element = kernels_kv_element(type);
+    pool->blocks = kernels_kv_blocks(type, m->head_size);
     pool->total = pages;
     pool->n_layers = m->n_layers;
     pool->head_size = m->head_size;
@@ -115,23 +112,33 @@ bool kv_own(kv_pool *pool, uint32_t *page)
     return true;
 }
 
+/* n elements of `size` bytes, KV_PAGE elements apart. */
+static void put_column(uint8_t *to, const void *from, size_t n, size_t size)
+{
+    if (size == 1)
+        for (size_t i = 0; i < n; i++)
+            to[i * KV_PAGE] = ((const uint8_t *)from)[i];
+    else if (size == 2)
+        for (size_t i = 0; i < n; i++)
+            ((uint16_t *)(void *)to)[i * KV_PAGE] = ((const uint16_t *)from)[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            ((float *)(void *)to)[i * KV_PAGE] = ((const float *)from)[i];
+}
+
 void kv_put(const kv_pool *pool, uint32_t page, uint32_t layer, uint32_t head, uint32_t at,
             const float *key, const float *value, const kernels_table *kernels)
 {
+    _Alignas(64) uint8_t row[MODEL_MAX_HEAD_SIZE * sizeof(float)];
+    uint16_t scales[MODEL_MAX_HEAD_SIZE / KERNELS_BLOCK];
     size_t n = pool->head_size;
     uint8_t *keys = kv_keys(pool, page, layer, head);
     uint8_t *values = kv_values(pool, page, layer, head);
-    if (pool->element == 4) {
-        float *column = (float *)(void *)keys + at;
-        for (size_t i = 0; i < n; i++)
-            column[i * KV_PAGE] = key[i];
-        memcpy((float *)(void *)values + at * n, value, n * sizeof *value);
-        return;
-    }
-    uint16_t half[MODEL_MAX_HEAD_SIZE];
-    uint16_t *column = (uint16_t *)(void *)keys + at;
-    kernels->to_f16(key, n, half);
-    for (size_t i = 0; i < n; i++)
-        column[i * KV_PAGE] = half[i];
-    kernels->to_f16(value, n, (uint16_t *)(void *)values + at * n);
+    kernels->pack_kv(pool->type, key, n, row, scales);
+    put_column(keys + at * pool->element, row, n, pool->element);
+    put_column(keys + KV_PAGE * n * pool->element + at * sizeof *scales, scales, pool->blocks,
+               sizeof *scales);
+    kernels->pack_kv(pool->type, value, n, values + at * n * pool->element,
+                     (uint16_t *)(void *)(values + KV_PAGE * n * pool->element) +
+                         at * pool->blocks);
 }

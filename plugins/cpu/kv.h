@@ -9,6 +9,9 @@
  *          head 0 | head 1 | ...
  *          keys [head_size][64], values [64][head_size]      (kernels.h)
  *
+ * Q8 pages have F16 scales behind the keys, [blocks][64], and behind the values,
+ * [64][blocks].
+ *
  * Pages are counted references: a fork shares them, and kv_own() gives a
  * sequence a copy of its own before it writes into a shared one. All but
  * kv_free_pages() runs on the thread that owns the engine; two workers may write
@@ -33,7 +36,9 @@ typedef struct kv_pool {
     uint8_t *base; /* total * page_bytes, reserved            */
     size_t page_bytes;
     size_t map_bytes;
-    size_t element;    /* bytes of a number: 2 or 4               */
+    uint32_t type;     /* enum kernels_kv                         */
+    size_t element;    /* bytes of a number: 1, 2 or 4            */
+    size_t blocks;     /* scales of a token of one head; Q8 only  */
     size_t head_bytes; /* keys and values of one head of one page */
     uint32_t total;
     uint32_t n_layers;
@@ -45,9 +50,10 @@ typedef struct kv_pool {
 } kv_pool;
 
 /* Bytes of a page of this model. */
-size_t kv_page_bytes(const model *m, bool f16);
+size_t kv_page_bytes(const model *m, uint32_t type);
 
-pawl_status kv_open(const model *m, bool f16, uint32_t pages, kv_pool *pool, pawl_error *error);
+pawl_status kv_open(const model *m, uint32_t type, uint32_t pages, kv_pool *pool,
+                    pawl_error *error);
 void kv_close(kv_pool *pool);
 
 uint32_t kv_free_pages(const kv_pool *pool); /* any thread */

@@ -47,13 +47,13 @@ uint64_t memory_available(void)
     return available;
 }
 
-pawl_status memory_make_plan(const model *m, bool kv_f16, uint32_t workers, uint64_t context,
+pawl_status memory_make_plan(const model *m, uint32_t kv, uint32_t workers, uint64_t context,
                              uint64_t sequences, uint64_t budget, memory_plan *plan,
                              pawl_error *error)
 {
     uint64_t total = budget ? budget : memory_available() / 2;
     uint64_t scratch = forward_bytes(m, workers);
-    uint64_t page_bytes = kv_page_bytes(m, kv_f16);
+    uint64_t page_bytes = kv_page_bytes(m, kv);
     if (total < scratch || total - scratch < page_bytes)
         return pawl_fail(error, PAWL_E_MEMORY,
                          "%llu bytes of memory are too few: scratch takes %llu and each %u tokens "

@@ -23,7 +23,7 @@ typedef struct memory_plan {
 } memory_plan;
 
 /* budget 0: half of what is available. PAWL_E_MEMORY: not even one page fits. */
-pawl_status memory_make_plan(const model *m, bool kv_f16, uint32_t workers, uint64_t context,
+pawl_status memory_make_plan(const model *m, uint32_t kv, uint32_t workers, uint64_t context,
                              uint64_t sequences, uint64_t budget, memory_plan *plan,
                              pawl_error *error);
 

@@ -10,6 +10,17 @@
 
 #include "formats/label.h"
 
+static const char *const kv_names[] = {[KERNELS_KV_F16] = "f16",
+                                       [KERNELS_KV_BF16] = "bf16",
+                                       [KERNELS_KV_Q8] = "q8",
+                                       [KERNELS_KV_F32] = "f32",
+                                       [KERNELS_KV_TYPES] = NULL};
+
+const char *options_kv_name(uint32_t kv)
+{
+    return kv_names[kv];
+}
+
 /* Index of the string value among choices (NULL-terminated). */
 static pawl_status choose(const cJSON *item, const char *const *choices, size_t *chosen,
                           pawl_error *error)
@@ -31,7 +42,6 @@ static pawl_status read_item(const cJSON *item, cpu_options *options, bool *kv_g
 {
     static const char *const numerics[] = {"fast", "f32", NULL};
     static const char *const isas[] = {"auto", "reference", "avx2", "avx512", NULL};
-    static const char *const kvs[] = {"f32", "f16", NULL};
     size_t i;
     pawl_status status;
     if (strcmp(item->string, "numeric") == 0) {
@@ -39,9 +49,9 @@ static pawl_status read_item(const cJSON *item, cpu_options *options, bool *kv_g
         options->exact = status == PAWL_OK && i == 1;
         return status;
     }
-    if (strcmp(item->string, "kv") == 0) {
-        status = choose(item, kvs, &i, error);
-        options->kv_f16 = status == PAWL_OK && i == 1;
+    if (strcmp(item->string, "kv_type") == 0) {
+        status = choose(item, kv_names, &i, error);
+        options->kv = (uint32_t)i;
         *kv_given = true;
         return status;
     }
@@ -57,13 +67,13 @@ static pawl_status read_item(const cJSON *item, cpu_options *options, bool *kv_g
     }
     pawl_bytes name = {item->string, strlen(item->string)};
     return pawl_fail(error, PAWL_E_ARGUMENT,
-                     "unknown option \"%s\"; the CPU engine knows numeric, isa and kv",
+                     "unknown option \"%s\"; the CPU engine knows numeric, isa and kv_type",
                      label_of(name).text);
 }
 
 pawl_status options_parse(pawl_bytes json, cpu_options *options, pawl_error *error)
 {
-    cpu_options read = {false, true, kernels_choose("auto")};
+    cpu_options read = {false, KERNELS_KV_F16, kernels_choose("auto")};
     bool kv_given = false;
     pawl_status status = PAWL_OK;
     if (json.size > 0) {
@@ -74,12 +84,10 @@ pawl_status options_parse(pawl_bytes json, cpu_options *options, pawl_error *err
             status = read_item(i, &read, &kv_given, error);
         cJSON_Delete(object);
     }
-    if (status == PAWL_OK && read.exact && kv_given && read.kv_f16)
-        status = pawl_fail(error, PAWL_E_ARGUMENT,
-                           "numeric f32 keeps keys and values in f32; leave out kv f16");
     if (status != PAWL_OK)
         return status;
-    read.kv_f16 = read.kv_f16 && !read.exact;
+    if (read.exact && !kv_given)
+        read.kv = KERNELS_KV_F32;
     *options = read;
     return PAWL_OK;
 }

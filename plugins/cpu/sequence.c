@@ -92,12 +92,13 @@ pawl_status sequence_prepare(pawl_sequence *s, uint64_t n_tokens, pawl_error *er
     uint32_t before = s->n_pages;
     uint32_t wanted = pages_of(s->length + n_tokens);
     bool good = true;
-    if (n_tokens > 0 && s->length % KV_PAGE != 0)
-        good = kv_own(&engine->pool, &s->pages[s->length / KV_PAGE]);
     while (good && s->n_pages < wanted) {
         good = kv_take(&engine->pool, &s->pages[s->n_pages]);
         s->n_pages += good;
     }
+    /* The copy comes last: what fails takes nothing. */
+    if (good && n_tokens > 0 && s->length % KV_PAGE != 0)
+        good = kv_own(&engine->pool, &s->pages[s->length / KV_PAGE]);
     if (good)
         return PAWL_OK;
     sequence_trim(s, before);

@@ -13,7 +13,9 @@
  *       40    4*n   token ids
  *              .    payload: page by page, layer by layer, head by head:
  *                   keys [head_size][t], values [t][head_size]; t is the number
- *                   of tokens of the page, KV_PAGE or, in the last, the rest
+ *                   of tokens of the page, KV_PAGE or, in the last, the rest;
+ *                   of Q8 also the scales, [blocks][t] behind the keys and
+ *                   [t][blocks] behind the values
  *              8    checksum of all before it (digest.h)
  *
  * All numbers are little-endian. A whole page's keys and values are its very
@@ -34,6 +36,11 @@
 
 #define MAGIC "PAWLKV\r\n"
 #define VERSION 1u
+
+/* Bytes that are copied and summed at a time: what fits the caches is read from
+ * memory once. */
+#define PIECE ((size_t)64 << 10)
+#define GATHER ((size_t)4 << 10) /* of rows of an unfinished page */
 
 typedef struct state_header {
     char magic[8];
@@ -82,13 +89,30 @@ static pawl_status read_fully(const pawl_source *from, uint8_t *data, uint64_t s
 /* Writes or reads `size` bytes at data, whichever way the stream goes. */
 static void move(stream *s, void *data, size_t size)
 {
-    if (s->status != PAWL_OK || size == 0)
-        return;
-    if (s->to)
-        s->status = s->to->write(s->to->context, data, size);
-    else
-        s->status = read_fully(s->from, data, size);
-    digest_add(&s->sum, data, size);
+    uint8_t *at = data;
+    for (size_t n; s->status == PAWL_OK && size > 0; at += n, size -= n) {
+        n = size < PIECE ? size : PIECE;
+        if (s->to)
+            s->status = s->to->write(s->to->context, at, n);
+        else
+            s->status = read_fully(s->from, at, n);
+        if (s->status == PAWL_OK)
+            digest_add(&s->sum, at, n);
+    }
+}
+
+/* The first `bytes` of each of the rows, `stride` bytes apart, some at a time. */
+static void move_rows(stream *s, uint8_t *data, size_t rows, size_t stride, size_t bytes)
+{
+    uint8_t gathered[GATHER];
+    for (size_t n; s->status == PAWL_OK && rows > 0; data += n * stride, rows -= n) {
+        n = rows < GATHER / bytes ? rows : GATHER / bytes;
+        for (size_t i = 0; s->to && i < n; i++)
+            memcpy(gathered + i * bytes, data + i * stride, bytes);
+        move(s, gathered, n * bytes);
+        for (size_t i = 0; !s->to && s->status == PAWL_OK && i < n; i++)
+            memcpy(data + i * stride, gathered + i * bytes, bytes);
+    }
 }
 
 /* The payload of one page's first t tokens. */
@@ -99,12 +123,15 @@ static void move_page(stream *s, const kv_pool *pool, uint32_t page, uint32_t t)
         move(s, at, pool->page_bytes);
         return;
     }
-    size_t half = pool->head_bytes / 2;
+    size_t row = pool->head_size * pool->element; /* of one token's values */
+    size_t scale = sizeof(uint16_t);
     for (size_t head = 0; head < pool->page_bytes / pool->head_bytes; head++) {
         uint8_t *keys = at + head * pool->head_bytes;
-        for (size_t c = 0; c < pool->head_size; c++)
-            move(s, keys + c * KV_PAGE * pool->element, t * pool->element);
-        move(s, keys + half, t * pool->head_size * pool->element);
+        uint8_t *values = keys + pool->head_bytes / 2;
+        move_rows(s, keys, pool->head_size, KV_PAGE * pool->element, t * pool->element);
+        move_rows(s, keys + KV_PAGE * row, pool->blocks, KV_PAGE * scale, t * scale);
+        move(s, values, t * row);
+        move(s, values + KV_PAGE * row, t * pool->blocks * scale);
     }
 }
 

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import signal
 import subprocess
+import time
 
 from common import (
     PAWL, Server, WebSocketError, ask, case, equal, main, need, one_of, receive, send, text_of)
@@ -66,6 +67,34 @@ def many_crashes_at_any_moment():
             server.start()
         for one in told:
             equal(server.http("GET", f"/v1/responses/{one['id']}").json(), one, "a response that a client was told")
+
+
+@case
+def a_conversation_has_every_turn_that_was_told_once():
+    with Server({"replay": SCRIPT}) as server:
+        made = server.http("POST", "/v1/conversations", {}).json()["id"]
+        told, asked = [], []
+        for n in range(10):
+            ws = server.connect()
+            for i in range(n % 4 + 1):
+                asked.append(f"Turn {n}.{i}")
+                send(ws, input=asked[-1], conversation=made)
+                if i < n % 4:  # the last one may be anywhere between queue and disk
+                    told.append(receive(ws)[-1]["response"]["id"])
+                elif n % 2:
+                    time.sleep(0.004 * n)
+            server.kill()
+            ws.abort()
+            server.start()
+        seen = [item for item in server.http("GET", f"/v1/conversations/{made}/items?limit=100&order=asc").json()["data"]]
+        users = [item["content"][0]["text"] for item in seen if item["role"] == "user"]
+        equal([text for text in asked if text in users], users, "turns in the order they were asked, none twice")
+        for one in told:
+            items = server.http("GET", f"/v1/responses/{one}/input_items").json()["data"]
+            equal([items[0]["id"] in {i["id"] for i in seen}, len(items)], [True, 1], "a turn that a client was told")
+        equal([i["role"] for i in seen], ["user", "assistant"] * len(users), "each with its answer")
+        last = server.create(input="Last.", conversation=made)
+        need(last["usage"]["input_tokens"] > 40 * len(users), "the turn after the crashes sees all of them")
 
 
 @case

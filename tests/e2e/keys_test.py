@@ -9,6 +9,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 
 import openai
 from common import (
@@ -238,6 +239,39 @@ def tenants_see_their_own():
         server.start()
         equal(server.http("GET", f"/v1/responses/{follow['id']}", **bearer(alice)).status, 200, "after kill -9")
         equal(server.http("GET", f"/v1/responses/{follow['id']}", **bearer(bob)).status, 404, "after kill -9")
+
+
+@case
+def tenants_talk_apart():
+    with Server(SCRIPT) as server:
+        alice, bob = add(server, "--name", "alice"), add(server, "--name", "bob", "--scope", "admin")
+
+        def ask_of(secret, method, path, body=None):
+            return server.http(method, f"/v1/conversations{path}", body, **bearer(secret))
+
+        made = ask_of(alice, "POST", "", {"items": [{"role": "user", "content": "A secret."}]}).json()["id"]
+        item = ask_of(alice, "GET", f"/{made}/items").json()["data"][0]["id"]
+        for method, path, body in (
+                ("GET", "/{}", None), ("POST", "/{}", {"metadata": {}}), ("DELETE", "/{}", None), ("GET", "/{}/items", None),
+                ("POST", "/{}/items", {"items": []}), ("GET", "/{}/items/" + item, None), ("DELETE", "/{}/items/" + item, None)):
+            seen, unknown = (ask_of(bob, method, path.format(name), body) for name in (made, "conv_unknown"))
+            equal(seen.status, 404, f"{method} {path}")
+            equal(seen.body.replace(made.encode(), b""), unknown.body.replace(b"conv_unknown", b""),
+                  "another tenant's conversation against an unknown one")
+        equal(ask_of(bob, "POST", "", {"fork": {"conversation": made}}).status, 404, "a fork of another tenant's")
+        equal(ask_of(bob, "GET", "").json()["data"], [], "the list of another tenant")
+        equal(ask_of(bob, "GET", f"?after={made}").status, 400, "a page after another tenant's")
+        create(server, bob, 404, conversation=made)
+        create(server, alice, conversation=made)
+        with server.connect(**bearer(alice)) as ws:  # that it is held, nobody else learns
+            send(ws, input="endless", conversation=made)
+            receive(ws, ("response.output_text.delta",))
+            create(server, alice, 409, conversation=made)
+            create(server, bob, 404, conversation=made)
+        while (reply := ask_of(alice, "DELETE", f"/{made}/items/{item}")).status == 409:
+            time.sleep(0.01)  # until the turn is over whose socket is closed
+        equal(reply.status, 200, "an item of one's own, with a key for inference")
+        equal(ask_of(alice, "DELETE", f"/{made}").status, 403, "a whole conversation, with a key for inference")
 
 
 @case

@@ -79,7 +79,7 @@ def use_everything(server):
 # Names that have to be there, and the labels with which they have to have moved.
 MOVED = [
     ("pawl_prompt_tokens_total", MODEL), ("pawl_generation_tokens_total", MODEL), ("pawl_prompt_tokens_cached_total", MODEL),
-    ("pawl_prefix_cache_queries_total", MODEL), ("pawl_prefix_cache_hits_total", MODEL),
+    ("pawl_save_points_total", MODEL), ("pawl_prefix_cache_queries_total", MODEL), ("pawl_prefix_cache_hits_total", MODEL),
     *(("pawl_request_success_total", (("finished_reason", reason), *MODEL)) for reason in ("stop", "length", "tool_calls", "cancelled", "error")),
     ("pawl_admission_rejections_total", (*MODEL, ("reason", "too_long"))),
     *((f"pawl_{name}_count", MODEL) for name in (
@@ -106,6 +106,7 @@ def everything_that_counts_moves():
         for name in ("pawl_prompt_tokens_total", "pawl_generation_tokens_total", "pawl_e2e_request_latency_seconds_count"):
             equal(before[name, MODEL], 0, f"{name} before anybody asked: the probe counts")
         use_everything(server)
+        server.create(input="y" * 2100)  # passes a save point
         server.http("GET", "/metrics")
         after = scrape(server)
         for key in MOVED:
@@ -152,7 +153,8 @@ def gauges_rise_and_fall():
         equal(busy["pawl_live_sequences", (*MODEL, ("state", "busy"))], 2, "busy sequences")
         need(busy["pawl_kv_cache_pages_free", MODEL] < busy["pawl_kv_cache_pages", MODEL], "no page is held")
         need(0 < busy["pawl_kv_cache_usage_perc", MODEL] < 1, "usage")
-        equal(busy["pawl_plugin_replay_width", (("plugin", "dev.pawl.test.replay"),)], 2, "a plugin's gauge")
+        # which the plugin reports when the pass of both is over
+        until(server, "a plugin's gauge", lambda m: m["pawl_plugin_replay_width", (("plugin", "dev.pawl.test.replay"),)] == 2)
         ws.abort()
         calm = until(server, "nothing runs", lambda m: (m["pawl_num_requests_running", MODEL], m["pawl_ws_connections", ()],
                      m["pawl_ws_lanes_running", ()], m["pawl_num_requests_waiting", MODEL]) == (0, 0, 0, 0))

@@ -4,10 +4,16 @@ Times are printed and not judged, but for the bounds that hold on a slow machine
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
+import pathlib
+import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
+import exposition
 from common import (
     PAWL, ROOT, SANITIZER, SLOWNESS, Server, Skip, ask, case, case_timeout, equal, main, need, need_smollm2, send, receive,
     receive_lanes, check_stream, text_of)
@@ -15,6 +21,7 @@ from common import (
 MODEL = need_smollm2()
 FILE_SIZE = MODEL.stat().st_size
 MIB = 1 << 20
+KV_SMALL = "24"  # MB, of which scratch takes a part
 
 
 def serve(*args):
@@ -53,6 +60,35 @@ def greedy_text_does_not_depend_on_the_way():
     equal(streamed, alone, "text over the socket")
     with serve("--threads", "1") as server:
         equal(text_of(talk(server, question)), alone, "text on one thread")
+
+
+@case
+def preempted_turns_go_on_exactly():
+    """Memory for some ten pages of 64 tokens: turns are interrupted, computed again, and sampled as before."""
+    def request(n):
+        return {"model": "smollm2", "prompt": f"Chapter {n}. It was a dark night, and " * 12, "max_tokens": 200, "seed": n,
+                "temperature": 1, "ignore_eos": True, "priority": "batch" if n == 1 else "interactive"}
+
+    def ask_for(server, n, into):
+        into[n] = server.http("POST", "/v1/completions", request(n)).json()["choices"][0]["text"]
+
+    alone, together = {}, {}
+    with serve("--kv-mb", KV_SMALL) as server:
+        for n in range(3):
+            ask_for(server, n, alone)
+    with serve("--kv-mb", KV_SMALL) as server:
+        threads = [threading.Thread(target=ask_for, args=(server, n, together)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        got = exposition.parse(server.http("GET", "/metrics").body)
+        model = (("model", "smollm2"),)
+        preemptions = got["pawl_num_preemptions_total", model]
+        print(f"    {preemptions:.0f} preemptions with {got['pawl_kv_cache_pages', model]:.0f} pages")
+        need(preemptions > 0, "memory was not short")
+    for n in range(3):
+        equal(together.get(n), alone[n], f"text of turn {n}")
 
 
 @case
@@ -96,6 +132,26 @@ def memory_stays_within_its_budget():
         pss, peak = server.memory("Pss", "VmHWM")
         print(f"    after 100 requests: Pss {pss / MIB:.0f} MiB, peak Rss {peak / MIB:.0f} MiB")
         need(pss <= FILE_SIZE + (budget + 64) * MIB, f"Pss {pss / MIB:.0f} MiB after 100 requests")
+
+
+@case
+def keys_and_values_are_kept_as_the_configuration_says():
+    pages = {}
+    with tempfile.TemporaryDirectory(prefix="pawl-kv-") as folder:
+        for kv in ("f32", "f16", "bf16", "q8"):
+            file = pathlib.Path(folder) / f"{kv}.json"
+            file.write_text(json.dumps({"models": [{"name": "smollm2", "path": str(MODEL), "kv_mb": 256,
+                                                    "options": {"kv_type": kv}}]}))
+            with Server({}, "--config", file) as server:
+                reply = talk(server, "What is the capital of France? Answer in one word.", max_output_tokens=8)
+                need("Paris" in text_of(reply), f"reply with {kv}: {text_of(reply)!r}")
+                pages[kv] = int(re.search(rf"(\d+) pages of 64 tokens in {kv}\b", server.log())[1])
+        print(f"    pages in 256 MiB: {pages}")
+        need(pages["f32"] * 2 <= pages["f16"] == pages["bf16"] < pages["q8"] * 0.6, f"pages {pages}")
+        file.write_text(json.dumps({"models": [{"name": "smollm2", "path": str(MODEL), "options": {"kv_type": "q4"}}]}))
+        said = subprocess.run([PAWL, "serve", "--listen", "127.0.0.1:0", "--data", f"{folder}/data", "--config", file],
+                              capture_output=True, text=True, timeout=60 * SLOWNESS)
+        need(said.returncode == 1 and "one of: f16, bf16, q8, f32" in said.stderr, f"q4 gives {said}")
 
 
 @case

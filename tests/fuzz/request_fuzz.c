@@ -50,6 +50,24 @@ static bool has_call(void *context, run_record *from, const char *call_id)
     return call_id[0] == 'c';
 }
 
+/* "b…" is held by somebody, every "c…" exists; "cf…" has a head that failed. */
+static enum run_conversation_answer find_conversation(void *context, const char *id, bool hold,
+                                                      run_conversation **out)
+{
+    (void)hold;
+    if (id[0] != 'c')
+        return id[0] == 'b' ? RUN_CONVERSATION_HELD : RUN_CONVERSATION_UNKNOWN;
+    run_conversation *c = calloc(1, sizeof *c);
+    if (!c)
+        return RUN_CONVERSATION_FAILED;
+    c->id = strdup(id);
+    c->tail = cJSON_Parse("[{\"type\":\"function_call\",\"id\":\"t\",\"call_id\":\"k\"}]");
+    if (id[1])
+        c->head = find_record(context, id[1] == 'f' ? "rf" : "r", true);
+    *out = c;
+    return RUN_CONVERSATION_FOUND;
+}
+
 static void must(bool ok)
 {
     if (!ok)
@@ -67,7 +85,7 @@ static void check_json(char *text)
 static void check_error(const api_error *error)
 {
     must(error->status >= 400 && error->status < 600 && error->type);
-    must(error->code && *error->code && *error->message);
+    must((error->status == 404 || (error->code && *error->code)) && *error->message);
     check_json(api_error_text(error));
     check_json(api_error_frame_text(error, "lane"));
 }
@@ -92,7 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const parse_env table = {.find_model = find_model,
                                     .model_name = model_name,
                                     .find_record = find_record,
-                                    .has_call = has_call};
+                                    .has_call = has_call,
+                                    .find_conversation = find_conversation};
     run_model model = {.name = NULL};
     parse_env env = table;
     api_error error;

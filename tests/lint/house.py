@@ -31,9 +31,10 @@ ROOMS = {
     "host/run": ["base/", "loader/", "store/", "run/"],
     "host/api": ["base/", "run/", "api/"],
     "host/script": ["base/", "run/", "script/"],
+    "host/terminal": ["base/", "run/", "terminal/"],
     "host/net": ["base/", "run/", "api/", "net/"],
     "host/include": [],
-    "host": ["base/", "config/", "loader/", "run/", "api/", "net/", "script/", "store/"],
+    "host": ["base/", "config/", "loader/", "run/", "api/", "net/", "script/", "terminal/", "store/"],
     "store": ["base/", "store/", "schema_sql.h"],
     "plugins/formats": ["formats/"],
     "plugins": ["formats/", "kernels/kernels.h"],  # and its own folder: rooms_of()

@@ -69,6 +69,15 @@ resume engine.resume
 hot_mask engine.hot_mask
 tops engine.tops
 penalties engine.penalties
+pieces exact.pieces
+company exact.company
+order exact.order
+history exact.history
+workers exact.workers
+instance exact.instance
+capacity engine.capacity
+reserve engine.reserve
+returned engine.returned
 state engine.state
 damage engine.damage
 exchange exchange.state

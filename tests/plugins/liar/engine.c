@@ -9,13 +9,16 @@
 #include "liar/liar.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-static atomic_int instances; /* engines that are open                 */
-static atomic_int asked;     /* how often capacity() was              */
-static pthread_t opener;     /* the thread that opened an engine last */
+static atomic_int instances;              /* engines that are open                 */
+static atomic_int asked;                  /* how often capacity() was              */
+static pthread_t opener;                  /* the thread that opened an engine last */
+static pawl_engine *single;               /* the engine of one thread that was opened last */
+static const pawl_sequence *cut, *loaded; /* the latest that was cut, or loaded */
 
 static pawl_status inspect(pawl_bytes path, const pawl_sink *json, pawl_error *error)
 {
@@ -45,6 +48,8 @@ static pawl_status open_engine(const pawl_engine_config *config,
     if (status && lie("needs_error"))
         error->code = status;
     opener = pthread_self();
+    if (!status && config->threads == 1)
+        single = *out;
     instances += status == PAWL_OK;
     return status;
 }
@@ -78,6 +83,8 @@ static void capacity(const pawl_engine *engine, uint64_t *total, uint64_t *free_
 {
     asked++;
     replay_engine.capacity(engine, total, free_pages);
+    if (lie("capacity"))
+        *free_pages = *total;
 }
 
 static pawl_status sequence_open(pawl_engine *engine, pawl_sequence **out, pawl_error *error)
@@ -134,6 +141,18 @@ static bool spoils_by_thread(void)
            (lie("any") && atomic_load(&asked)) || (lie("instances") && atomic_load(&instances) > 1);
 }
 
+/* Lies of an engine whose sums depend on what is beside them: the last bit of a logit. */
+static void spoil_bits(const pawl_engine *engine, pawl_slot *slot, uint64_t i, uint64_t n_slots)
+{
+    bool spoil = (lie("pieces") && slot->n_tokens == 7) || (lie("company") && n_slots > 4) ||
+                 (lie("order") && n_slots == 4 && i == 2) ||
+                 (lie("history") && slot->sequence == cut) ||
+                 (lie("workers") && engine == single) ||
+                 (lie("instance") && slot->sequence == loaded && atomic_load(&instances) > 1);
+    if (spoil && slot->logits && slot->n_logits)
+        slot->logits[1] = nextafterf(slot->logits[1], 0);
+}
+
 static void spoil_out(const pawl_engine *engine, pawl_slot *slot, uint64_t n_slots)
 {
     static int passes;
@@ -172,6 +191,7 @@ static pawl_status submit(pawl_engine *engine, pawl_slot *slots, uint64_t stride
     pawl_status status = replay_submit(engine, slots, stride, n_slots, ticket, error);
     for (uint64_t i = 0; i < n_slots && !status; i++) {
         spoil_out(engine, pawl_slot_at(slots, stride, i), n_slots);
+        spoil_bits(engine, pawl_slot_at(slots, stride, i), i, n_slots);
         if (lie("spoil") && pawl_slot_at(slots, stride, i)->status)
             return pawl_fail(error, PAWL_E_ARGUMENT, "one slot failed, so all do");
     }
@@ -180,7 +200,10 @@ static pawl_status submit(pawl_engine *engine, pawl_slot *slots, uint64_t stride
 
 static pawl_status truncate_sequence(pawl_sequence *sequence, uint64_t n, pawl_error *error)
 {
-    return lie("truncate") ? PAWL_OK : replay_truncate(sequence, n, error);
+    if (lie("truncate") || (lie("returned") && n == sequence->length))
+        return PAWL_OK;
+    cut = sequence;
+    return replay_truncate(sequence, n, error);
 }
 
 static pawl_status fork_sequence(const pawl_sequence *from, uint64_t n, pawl_sequence **to,
@@ -189,6 +212,10 @@ static pawl_status fork_sequence(const pawl_sequence *from, uint64_t n, pawl_seq
     pawl_status status = replay_fork(from, n, to, error);
     if (!status && lie("fork") && n)
         (*to)->tokens[n - 1] = 'x';
+    if (!status && lie("reserve") && from->pages > 1) { /* its last page will have to be copied */
+        atomic_fetch_sub(&from->engine->held, 1);
+        ((pawl_sequence *)(uintptr_t)from)->pages--;
+    }
     return status;
 }
 
@@ -201,6 +228,7 @@ static pawl_status state_load(pawl_sequence *sequence, uint32_t part, const int3
     pawl_status status = replay_state_load(sequence, part, tokens, begin, end, from, error);
     if (!status && lie("state") && end)
         sequence->tokens[end - 1] = 'x';
+    loaded = sequence;
     return status;
 }
 

@@ -113,9 +113,15 @@ static const bad_request bad_requests[] = {
      "previous_response_id"},
     {WITH("\"previous_response_id\":\"resp_failed\""), 400, "previous_response_not_found",
      "previous_response_id"},
-    {WITH("\"conversation\":\"conv_1\""), 400, "unsupported_parameter", "conversation"},
-    {WITH("\"conversation\":\"conv_1\",\"previous_response_id\":\"resp_root\""), 400, VALUE,
+    {WITH("\"conversation\":\"conv_nope\""), 404, "", "conversation"},
+    {WITH("\"conversation\":\"conv_busy\""), 409, "conversation_locked", "conversation"},
+    {WITH("\"conversation\":7"), 400, TYPE, "conversation"},
+    {WITH("\"conversation\":{}"), 400, MISSING, "conversation.id"},
+    {WITH("\"conversation\":{\"id\":1}"), 400, TYPE, "conversation.id"},
+    {WITH("\"conversation\":\"conv_full\",\"store\":false"), 400, VALUE, "store"},
+    {WITH("\"conversation\":\"conv_full\",\"previous_response_id\":\"resp_root\""), 400, VALUE,
      "conversation"},
+    {"{\"model\":\"tiny\",\"conversation\":\"conv_empty\"}", 400, MISSING, "input"},
     {WITH("\"background\":true"), 400, "unsupported_parameter", "background"},
     {WITH("\"background\":\"yes\""), 400, TYPE, "background"},
     {WITH("\"prompt\":{\"id\":\"pmpt_1\"}"), 400, "unsupported_parameter", "prompt"},
@@ -157,6 +163,8 @@ static const bad_request bad_requests[] = {
           "\"4\",\"5\",\"6\",\"7\"]"),
      400, VALUE, "stop"},
     {WITH("\"ignore_eos\":1"), 400, TYPE, "ignore_eos"},
+    {WITH("\"priority\":\"urgent\""), 400, VALUE, "priority"},
+    {WITH("\"priority\":1"), 400, TYPE, "priority"},
     /* reasoning, text */
     {WITH("\"reasoning\":\"high\""), 400, TYPE, "reasoning"},
     {WITH("\"reasoning\":{\"effort\":\"huge\"}"), 400, VALUE, "reasoning.effort"},
@@ -228,10 +236,11 @@ static void test_table(void **state)
         cJSON_Delete(body);
         if (request)
             fail_msg("accepted: %s", bad->body);
-        if (error.status != bad->status || strcmp(error.code, bad->code) != 0 ||
+        if (error.status != bad->status || strcmp(error.code ? error.code : "", bad->code) != 0 ||
             strcmp(error.param, bad->param) != 0 || !*error.message)
             fail_msg("%s\n  gave %d %s %s (%s)\n  wanted %d %s %s", bad->body, error.status,
-                     error.code, error.param, error.message, bad->status, bad->code, bad->param);
+                     error.code ? error.code : "", error.param, error.message, bad->status,
+                     bad->code, bad->param);
         assert_string_equal(error.type, "invalid_request_error");
     }
     assert_true(sizeof bad_requests / sizeof bad_requests[0] >= 60);

@@ -115,7 +115,7 @@ static void test_sampling(void **state)
              "\"x\",\"presence_penalty\":1,\"max_tokens\":3,\"max_completion_tokens\":4,\"n\":8,"
              "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":"
              "false},\"logit_bias\":{\"97\":-100,\"98\":null,\"255\":1.5},\"logprobs\":true,"
-             "\"top_logprobs\":20"),
+             "\"top_logprobs\":20,\"priority\":\"batch\""),
         true);
     const pawl_sampling *sampling = &request->sampling;
     assert_float_equal(sampling->temperature, 0, 0);
@@ -133,6 +133,7 @@ static void test_sampling(void **state)
     assert_int_equal(request->n_stop, 1);
     assert_true(request->logprobs);
     assert_int_equal(request->top_logprobs, 20);
+    assert_int_equal(request->priority, RUN_BATCH);
     assert_int_equal(choices.n, 8);
     assert_true(choices.stream && choices.include_usage);
     run_request_free(request);

@@ -52,6 +52,7 @@ static const struct {
     {RUN_REFUSED_UNSUPPORTED, "model", 400, "invalid_request_error", "unsupported_value", "model",
      false},
     {RUN_REFUSED_BUSY, "", 503, "server_error", "server_is_overloaded", "", true},
+    {RUN_REFUSED_KEY_BUSY, "", 429, "rate_limit_error", "rate_limit_exceeded", "", true},
     {RUN_REFUSED_STOPPING, "", 503, "server_error", "server_is_overloaded", "", true},
     {RUN_REFUSED_NOT_FOUND, "previous_response_id", 400, "invalid_request_error",
      "previous_response_not_found", "previous_response_id", false},

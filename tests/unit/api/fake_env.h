@@ -7,6 +7,9 @@
  *   resp_child   completed; its parent is resp_root, known by id alone
  *   resp_failed  failed
  *
+ * and conversations: conv_full goes on from resp_root and has one more message, msg_tail;
+ * conv_empty has nothing in it; conv_busy is held by somebody.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef FAKE_ENV_H
@@ -83,6 +86,28 @@ static inline bool fake_has_call(void *context, run_record *from, const char *ca
            (strcmp(from->id, "resp_root") == 0 || strcmp(from->id, "resp_child") == 0);
 }
 
+static inline enum run_conversation_answer fake_conversation(void *context, const char *id,
+                                                             bool hold, run_conversation **out)
+{
+    bool full = strcmp(id, "conv_full") == 0;
+    (void)hold;
+    if (strcmp(id, "conv_busy") == 0)
+        return RUN_CONVERSATION_HELD;
+    if (!full && strcmp(id, "conv_empty") != 0)
+        return RUN_CONVERSATION_UNKNOWN;
+    run_conversation *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->id = strdup(id);
+    c->metadata = strdup("{}");
+    c->tail = cJSON_Parse(full ? "[{\"type\":\"message\",\"id\":\"msg_tail\",\"role\":\"user\","
+                                 "\"content\":[]}]"
+                               : "[]");
+    c->head_id = full ? strdup("resp_root") : NULL;
+    c->head = full ? fake_find(context, "resp_root", false) : NULL;
+    *out = c;
+    return RUN_CONVERSATION_FOUND;
+}
+
 static inline pawl_bytes fake_piece(const pawl_tokenizer *tokenizer, int32_t token)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -118,7 +143,8 @@ static inline parse_env fake_env(fake_world *world)
                        .find_model = fake_model,
                        .model_name = fake_model_name,
                        .find_record = fake_find,
-                       .has_call = fake_has_call};
+                       .has_call = fake_has_call,
+                       .find_conversation = fake_conversation};
 }
 
 static inline cJSON *fake_json(const char *text)

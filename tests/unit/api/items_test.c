@@ -144,12 +144,53 @@ static void test_ids_differ(void **state)
     run_request_free(request);
 }
 
+/* What nobody has answered yet comes before the input; ids of the input are made anew. */
+static void test_a_conversation_comes_first(void **state)
+{
+    (void)state;
+    run_request *request =
+        fake_accept("{\"model\":\"tiny\",\"conversation\":{\"id\":\"conv_full\"},\"input\":[" USER(
+            "mine", "a") "," USER("mine",
+                                  "b") ",{\"id\":\"mine\"},{\"type\":\"function_call_output\","
+                                       "\"call_id\":\"call_known\",\"output\":\"x\"}]}");
+    assert_string_equal(request->conversation->id, "conv_full");
+    assert_string_equal(request->parent->id, "resp_root");
+    assert_string_equal(json_get_text(json_get(request->echo, "conversation"), "id"), "conv_full");
+    assert_null(json_get(request->echo, "previous_response_id"));
+    assert_int_equal(cJSON_GetArraySize(request->items), 5);
+    assert_string_equal(json_get_text(cJSON_GetArrayItem(request->items, 0), "id"), "msg_tail");
+    for (int i = 1; i < 5; i++) {
+        const char *id = json_get_text(cJSON_GetArrayItem(request->items, i), "id");
+        assert_int_equal(strncmp(id, i < 4 ? "msg_" : "fco_", 4), 0);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(id, json_get_text(cJSON_GetArrayItem(request->items, k), "id"));
+    }
+    run_request_free(request);
+}
+
+/* Nothing need be said where the conversation has something to answer. */
+static void test_a_conversation_needs_no_input(void **state)
+{
+    (void)state;
+    run_request *request = fake_accept("{\"model\":\"tiny\",\"conversation\":\"conv_full\"}");
+    assert_int_equal(cJSON_GetArraySize(request->items), 1);
+    run_request_free(request);
+    request = fake_accept("{\"model\":\"tiny\",\"conversation\":\"conv_empty\",\"input\":\"hi\"}");
+    assert_null(request->parent);
+    assert_int_equal(cJSON_GetArraySize(request->items), 1);
+    run_request_free(request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_reasoning),  cmocka_unit_test(test_references),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_reasoning),
+        cmocka_unit_test(test_references),
         cmocka_unit_test(test_ids_differ),
+        cmocka_unit_test(test_a_conversation_comes_first),
+        cmocka_unit_test(test_a_conversation_needs_no_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,10 @@ static void test_sampling(void **state)
     assert_json(json_get(request->echo, "temperature"), "0.7");
     assert_json(json_get(request->echo, "max_output_tokens"), "16");
     assert_json(json_get(request->echo, "max_tool_calls"), "2");
+    assert_int_equal(request->priority, RUN_INTERACTIVE);
+    run_request_free(request);
+    request = fake_accept(WITH("\"priority\":\"batch\""));
+    assert_int_equal(request->priority, RUN_BATCH);
     run_request_free(request);
     request = fake_accept(WITH("\"top_k\":-1,\"stop\":\"x\",\"temperature\":0"));
     assert_int_equal(request->sampling.top_k, 0);

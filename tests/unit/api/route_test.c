@@ -23,6 +23,18 @@ static const struct {
     {"DELETE", "/responses/resp_1", ROUTE_RESPONSE_DELETE, "resp_1", 0, NULL},
     {"POST", "/v1/responses/resp_1/cancel", ROUTE_RESPONSE_CANCEL, "resp_1", 0, NULL},
     {"GET", "/v1/responses/resp_1/input_items", ROUTE_INPUT_ITEMS, "resp_1", 0, NULL},
+    {"POST", "/v1/conversations", ROUTE_CONVERSATIONS_CREATE, "", 0, NULL},
+    {"GET", "/v1/conversations", ROUTE_CONVERSATIONS_LIST, "", 0, NULL},
+    {"GET", "/v1/conversations/conv_1", ROUTE_CONVERSATION_GET, "conv_1", 0, NULL},
+    {"POST", "/conversations/conv_1", ROUTE_CONVERSATION_UPDATE, "conv_1", 0, NULL},
+    {"DELETE", "/v1/conversations/conv_1/", ROUTE_CONVERSATION_DELETE, "conv_1", 0, NULL},
+    {"GET", "/v1/conversations/conv_1/items", ROUTE_ITEMS_LIST, "conv_1", 0, NULL},
+    {"POST", "/v1/conversations/conv_1/items", ROUTE_ITEMS_CREATE, "conv_1", 0, NULL},
+    {"GET", "/v1/conversations/conv_1/items/msg_1", ROUTE_ITEM_GET, "conv_1", 0, NULL},
+    {"DELETE", "/v1/conversations/conv_1/items/msg_1", ROUTE_ITEM_DELETE, "conv_1", 0, NULL},
+    {"PUT", "/v1/conversations/conv_1/items/msg_1", ROUTE_NONE, "", 405, "method_not_allowed"},
+    {"GET", "/v1/conversations//items", ROUTE_NONE, "", 404, "unknown_url"},
+    {"GET", "/v1/conversations/a/items/b/c", ROUTE_NONE, "", 404, "unknown_url"},
     {"POST", "/v1/chat/completions", ROUTE_CHAT, "", 0, NULL},
     {"POST", "/chat/completions", ROUTE_CHAT, "", 0, NULL},
     {"POST", "/v1/completions", ROUTE_COMPLETIONS, "", 0, NULL},
@@ -58,13 +70,13 @@ static void test_routes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char id[ROUTE_ID_SIZE] = "";
+        route_ids ids = {.id = ""};
         api_error error = {0};
-        enum route_name route = route_find(cases[i].method, cases[i].path, id, &error);
+        enum route_name route = route_find(cases[i].method, cases[i].path, &ids, &error);
         if (route != cases[i].route)
             fail_msg("%s %s gave route %d", cases[i].method, cases[i].path, (int)route);
         if (route != ROUTE_NONE) {
-            assert_string_equal(id, cases[i].id);
+            assert_string_equal(ids.id, cases[i].id);
             continue;
         }
         if (error.status != cases[i].status)
@@ -77,9 +89,9 @@ static void test_routes(void **state)
 static void test_allowed_methods_are_said(void **state)
 {
     (void)state;
-    char id[ROUTE_ID_SIZE];
+    route_ids ids;
     api_error error;
-    route_find("PATCH", "/v1/responses/resp_1", id, &error);
+    route_find("PATCH", "/v1/responses/resp_1", &ids, &error);
     assert_non_null(strstr(error.message, "GET, DELETE"));
 }
 
@@ -87,11 +99,22 @@ static void test_long_ids_are_unknown(void **state)
 {
     (void)state;
     char path[2000] = "/v1/responses/";
-    char id[ROUTE_ID_SIZE];
+    route_ids ids;
     api_error error;
     memset(path + strlen(path), 'a', 1000);
-    assert_int_equal(route_find("GET", path, id, &error), ROUTE_NONE);
+    assert_int_equal(route_find("GET", path, &ids, &error), ROUTE_NONE);
     assert_int_equal(error.status, 404);
+}
+
+static void test_both_ids_are_found(void **state)
+{
+    (void)state;
+    route_ids ids;
+    api_error error;
+    assert_int_equal(route_find("GET", "/v1/conversations/conv_1/items/msg_2/", &ids, &error),
+                     ROUTE_ITEM_GET);
+    assert_string_equal(ids.id, "conv_1");
+    assert_string_equal(ids.item, "msg_2");
 }
 
 static void test_query(void **state)
@@ -179,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_routes),
         cmocka_unit_test(test_allowed_methods_are_said),
         cmocka_unit_test(test_long_ids_are_unknown),
+        cmocka_unit_test(test_both_ids_are_found),
         cmocka_unit_test(test_query),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_bad_pages),

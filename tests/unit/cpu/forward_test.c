@@ -60,7 +60,7 @@ static void test_every_type(void **state)
         tiny_shape shape = tiny_shape_default();
         shape.type = types[i];
         expect_within(&shape, "{\"numeric\":\"f32\"}", 1e-4, gguf_type_name(types[i]));
-        expect_within(&shape, "{\"kv\":\"f32\"}", 0.5, gguf_type_name(types[i]));
+        expect_within(&shape, "{\"kv_type\":\"f32\"}", 0.5, gguf_type_name(types[i]));
     }
 }
 
@@ -69,7 +69,7 @@ static void test_mixed_types(void **state)
     (void)state;
     tiny_shape shape = tiny_shape_mixed();
     expect_within(&shape, "{\"numeric\":\"f32\"}", 1e-4, "mixed");
-    expect_within(&shape, "{\"kv\":\"f32\"}", 0.5, "mixed");
+    expect_within(&shape, "{\"kv_type\":\"f32\"}", 0.5, "mixed");
 }
 
 static void test_every_instruction_set(void **state)
@@ -87,13 +87,24 @@ static void test_every_instruction_set(void **state)
     }
 }
 
-/* F16 keys and values round to 11 bits: close, but not equal. */
-static void test_half_keys(void **state)
+/* F16 keys and values round to 11 bits, Q8 to 8 of their block, BF16 to 8: close, but
+ * not equal. */
+static void test_kv_types(void **state)
 {
     (void)state;
+    static const struct {
+        const char *options;
+        double tolerance;
+    } types[] = {{"{\"kv_type\":\"f32\"}", 1e-4},
+                 {"{\"kv_type\":\"f16\"}", 0.02},
+                 {"{\"kv_type\":\"q8\"}", 0.1},
+                 {"{\"kv_type\":\"bf16\"}", 0.1}};
     tiny_shape shape = tiny_shape_default();
     shape.type = GGUF_T_F32;
-    expect_within(&shape, "{\"kv\":\"f16\"}", 0.02, "F32");
+    shape.head_size = 44; /* a block and a part of one */
+    shape.heads[0] = shape.heads[1] = shape.heads[2] = 4;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        expect_within(&shape, types[i].options, types[i].tolerance, "F32");
 }
 
 static void test_variants(void **state)
@@ -121,7 +132,7 @@ int main(void)
         cmocka_unit_test(test_every_type),
         cmocka_unit_test(test_mixed_types),
         cmocka_unit_test(test_every_instruction_set),
-        cmocka_unit_test(test_half_keys),
+        cmocka_unit_test(test_kv_types),
         cmocka_unit_test(test_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void test_unknown(void **state)
     expect_refusal(&shape, "{\"colour\":1}", PAWL_E_ARGUMENT, "colour");
     expect_refusal(&shape, "{\"numeric\":\"f64\"}", PAWL_E_ARGUMENT, "fast, f32");
     expect_refusal(&shape, "{\"isa\":7}", PAWL_E_ARGUMENT, "isa");
-    expect_refusal(&shape, "{\"numeric\":\"f32\",\"kv\":\"f16\"}", PAWL_E_ARGUMENT, "kv");
+    expect_refusal(&shape, "{\"kv_type\":\"q4\"}", PAWL_E_ARGUMENT, "f16, bf16, q8, f32");
     expect_refusal(&shape, "[]", PAWL_E_ARGUMENT, "object");
     expect_refusal(&shape, "{", PAWL_E_ARGUMENT, "object");
 }

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "blob.h"
 #include "tiny.h"
 
 #define LENGTH 600u /* two chunks and a tail of 88: a page and a part of one */
@@ -25,55 +26,6 @@ static int remove_model(void **state)
     return 0;
 }
 
-/* A growing buffer as a sink; and read back in bits as a source. */
-typedef struct blob {
-    uint8_t *data;
-    size_t size;
-    size_t at;
-    size_t bite; /* bytes given at a time, 0: all */
-} blob;
-
-static pawl_status blob_write(void *context, const void *data, uint64_t size)
-{
-    blob *b = context;
-    b->data = realloc(b->data, b->size + size);
-    assert_non_null(b->data);
-    memcpy(b->data + b->size, data, size);
-    b->size += size;
-    return PAWL_OK;
-}
-
-static pawl_status blob_read(void *context, void *data, uint64_t size, uint64_t *got)
-{
-    blob *b = context;
-    size_t left = b->size - b->at;
-    *got = size < left ? size : left;
-    if (b->bite && *got > b->bite)
-        *got = b->bite;
-    memcpy(data, b->data + b->at, *got);
-    b->at += *got;
-    return PAWL_OK;
-}
-
-static blob save(const pawl_sequence *sequence, uint64_t begin, uint64_t end)
-{
-    blob b = {0};
-    pawl_error error = {.struct_size = sizeof error};
-    pawl_sink sink = {&b, blob_write};
-    if (tiny_api()->state_save(sequence, PAWL_STATE_CHUNK, begin, end, &sink, &error) != PAWL_OK)
-        fail_msg("state_save: %s", error.message);
-    return b;
-}
-
-static pawl_status load(pawl_sequence *sequence, blob *b, const int32_t *tokens, uint64_t begin,
-                        uint64_t end)
-{
-    pawl_source source = {b, blob_read};
-    b->at = 0;
-    return tiny_api()->state_load(sequence, PAWL_STATE_CHUNK, tokens + begin, begin, end, &source,
-                                  NULL);
-}
-
 static const uint64_t cuts[] = {0, 256, 512, LENGTH};
 
 /* Saved by one engine, loaded by another; then both go on alike. */
@@ -91,20 +43,20 @@ static void round_trip(const char *options, uint32_t threads, size_t bite)
     api->info(first, &info);
     tiny_run(first, a, tokens, LENGTH, NULL, 0);
     for (size_t i = 0; i < 3; i++) {
-        blob chunk = save(a, cuts[i], cuts[i + 1]);
+        blob chunk = blob_save(a, cuts[i], cuts[i + 1]);
         chunk.bite = bite;
         if (i < 2)
             assert_int_equal(info.chunk_bytes, chunk.size);
         else
             assert_true(chunk.size < info.chunk_bytes);
-        assert_int_equal(PAWL_OK, load(b, &chunk, tokens, cuts[i], cuts[i + 1]));
+        assert_int_equal(PAWL_OK, blob_load(b, &chunk, tokens, cuts[i], cuts[i + 1]));
         assert_int_equal(cuts[i + 1], api->length(b));
         free(chunk.data);
     }
     tiny_run(first, a, tokens + LENGTH, 70, want, 70);
     tiny_run(second, b, tokens + LENGTH, 70, got, 70);
     assert_memory_equal(want, got, 70 * shape.vocab * sizeof *want);
-    blob again = save(b, 512, LENGTH + 70); /* a tail that grew */
+    blob again = blob_save(b, 512, LENGTH + 70); /* a tail that grew */
     free(again.data);
     api->sequence_close(a);
     api->sequence_close(b);
@@ -133,24 +85,24 @@ static void test_damage(void **state)
     int32_t *tokens = tiny_tokens(5, 256 + TOKENS, shape.vocab);
     pawl_sequence *sequence = tiny_sequence(engine);
     tiny_run(engine, sequence, tokens, 256 + TOKENS, NULL, 0);
-    blob chunk = save(sequence, 256, 256 + TOKENS);
+    blob chunk = blob_save(sequence, 256, 256 + TOKENS);
     assert_int_equal(PAWL_OK, api->truncate(sequence, 256, NULL));
     uint64_t total, before, after;
     api->capacity(engine, &total, &before);
     for (size_t i = 0; i < chunk.size; i++) {
         uint8_t mask = (uint8_t)(1u << i % 8);
         chunk.data[i] ^= mask;
-        if (load(sequence, &chunk, tokens, 256, 256 + TOKENS) != PAWL_E_FORMAT)
+        if (blob_load(sequence, &chunk, tokens, 256, 256 + TOKENS) != PAWL_E_FORMAT)
             fail_msg("byte %zu of %zu may change unseen", i, chunk.size);
         chunk.data[i] ^= mask;
         assert_int_equal(256, api->length(sequence));
     }
     size_t size = chunk.size;
     for (chunk.size = 0; chunk.size < size; chunk.size++)
-        assert_int_equal(PAWL_E_FORMAT, load(sequence, &chunk, tokens, 256, 256 + TOKENS));
+        assert_int_equal(PAWL_E_FORMAT, blob_load(sequence, &chunk, tokens, 256, 256 + TOKENS));
     api->capacity(engine, &total, &after);
     assert_int_equal(before, after);
-    assert_int_equal(PAWL_OK, load(sequence, &chunk, tokens, 256, 256 + TOKENS));
+    assert_int_equal(PAWL_OK, blob_load(sequence, &chunk, tokens, 256, 256 + TOKENS));
     free(chunk.data);
     free(tokens);
     api->sequence_close(sequence);
@@ -163,23 +115,23 @@ static void test_foreign(void **state)
     (void)state;
     const pawl_engine_api *api = tiny_api();
     pawl_engine *engine = tiny_open(model_path, 1, "{}");
-    pawl_engine *other = tiny_open(model_path, 1, "{\"kv\":\"f32\"}");
+    pawl_engine *other = tiny_open(model_path, 1, "{\"kv_type\":\"f32\"}");
     int32_t *tokens = tiny_tokens(5, 520, shape.vocab);
     pawl_sequence *a = tiny_sequence(engine);
     pawl_sequence *b = tiny_sequence(engine);
     pawl_sequence *c = tiny_sequence(other);
     tiny_run(engine, a, tokens, 512, NULL, 0);
-    blob chunk = save(a, 0, 256);
-    blob second = save(a, 256, 512);
+    blob chunk = blob_save(a, 0, 256);
+    blob second = blob_save(a, 256, 512);
     pawl_sink sink = {&chunk, blob_write};
-    assert_int_equal(PAWL_E_FORMAT, load(c, &chunk, tokens, 0, 256));
+    assert_int_equal(PAWL_E_FORMAT, blob_load(c, &chunk, tokens, 0, 256));
     tokens[200]++;
-    assert_int_equal(PAWL_E_FORMAT, load(b, &chunk, tokens, 0, 256));
+    assert_int_equal(PAWL_E_FORMAT, blob_load(b, &chunk, tokens, 0, 256));
     tokens[200]--;
-    assert_int_equal(PAWL_E_ARGUMENT, load(b, &second, tokens, 256, 512));
-    assert_int_equal(PAWL_OK, load(b, &chunk, tokens, 0, 256));
-    assert_int_equal(PAWL_E_FORMAT, load(b, &chunk, tokens, 256, 512));
-    assert_int_equal(PAWL_E_ARGUMENT, load(b, &chunk, tokens, 0, 256));
+    assert_int_equal(PAWL_E_ARGUMENT, blob_load(b, &second, tokens, 256, 512));
+    assert_int_equal(PAWL_OK, blob_load(b, &chunk, tokens, 0, 256));
+    assert_int_equal(PAWL_E_FORMAT, blob_load(b, &chunk, tokens, 256, 512));
+    assert_int_equal(PAWL_E_ARGUMENT, blob_load(b, &chunk, tokens, 0, 256));
     assert_int_equal(256, api->length(b));
     static const uint64_t bad[][2] = {{1, 256}, {0, 100}, {0, 257}, {256, 256}, {512, 600}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -209,11 +161,11 @@ static void test_formats_differ(void **state)
     int32_t *tokens = tiny_tokens(5, 256, shape.vocab);
     pawl_sequence *from = tiny_sequence(engines[0]);
     tiny_run(engines[0], from, tokens, 256, NULL, 0);
-    blob chunk = save(from, 0, 256);
+    blob chunk = blob_save(from, 0, 256);
     tiny_api()->sequence_close(from);
     for (size_t i = 1; i < 3; i++) {
         pawl_sequence *to = tiny_sequence(engines[i]);
-        assert_int_equal(i == 1 ? PAWL_E_FORMAT : PAWL_OK, load(to, &chunk, tokens, 0, 256));
+        assert_int_equal(i == 1 ? PAWL_E_FORMAT : PAWL_OK, blob_load(to, &chunk, tokens, 0, 256));
         tiny_api()->sequence_close(to);
     }
     free(chunk.data);

@@ -183,9 +183,6 @@ static void compare_rows(const kernels_table *reference, const kernels_table *ta
     reference->add(want, x, n);
     table->add(got, x, n);
     same_bits(want, got, n * 4, table, "add");
-    reference->to_f16(x, n, (uint16_t *)want);
-    table->to_f16(x, n, (uint16_t *)got);
-    same_bits(want, got, n * 2, table, "to_f16");
     float a = reference->softmax_exp(x, n, 9.0f, want);
     float b = table->softmax_exp(x, n, 9.0f, got);
     same_bits(&a, &b, 4, table, "softmax_exp");
@@ -227,13 +224,34 @@ static void run_span(const kernels_table *table, kernels_span *span, float *out)
     table->attention_span(span);
 }
 
+/* Eight halves of a page: random elements, and scales where there are any. */
+static uint8_t *random_halves(const kernels_table *reference, uint64_t *seed, uint32_t kv,
+                              size_t head)
+{
+    size_t bytes = kernels_kv_bytes(kv, head);
+    size_t n = head * KERNELS_PAGE;
+    size_t scales = kernels_kv_blocks(kv, head) * KERNELS_PAGE;
+    uint8_t *halves = data_bytes(8 * bytes);
+    uint16_t *ignored = data_bytes((n / KERNELS_BLOCK + 1) * sizeof *ignored);
+    for (size_t i = 0; i < 8; i++) {
+        float *x = data_row(seed, n, 1);
+        float *of = data_row(seed, scales, 0.01f);
+        reference->pack_kv(kv, x, n, halves + i * bytes, ignored);
+        reference->pack_kv(KERNELS_KV_F16, of, scales,
+                           halves + i * bytes + n * kernels_kv_element(kv), NULL);
+        free(x);
+        free(of);
+    }
+    free(ignored);
+    return halves;
+}
+
 static void compare_attention(const kernels_table *reference, const kernels_table *table,
-                              size_t head, bool f16)
+                              size_t head, uint32_t kv)
 {
     uint64_t seed = head;
-    size_t page = head * KERNELS_PAGE;
-    float *pool = data_row(&seed, 8 * page, 1);
-    uint16_t *half = malloc(8 * page * sizeof *half);
+    size_t half = kernels_kv_bytes(kv, head);
+    uint8_t *pool = random_halves(reference, &seed, kv, head);
     float *q = data_row(&seed, QUERIES * head, 1);
     const float *rows[QUERIES];
     uint32_t visible[QUERIES] = {256, 1, 200, 64, 65, 128, 9};
@@ -242,8 +260,7 @@ static void compare_attention(const kernels_table *reference, const kernels_tabl
     float *want = data_row(&seed, QUERIES * partial, 0);
     float *got = data_row(&seed, QUERIES * partial, 0);
     float *alone = data_row(&seed, QUERIES * partial, 0);
-    reference->to_f16(pool, 8 * page, half);
-    kernels_span span = {.f16 = f16,
+    kernels_span span = {.kv = kv,
                          .head_size = head,
                          .scale = 0.3f,
                          .queries = QUERIES,
@@ -251,8 +268,8 @@ static void compare_attention(const kernels_table *reference, const kernels_tabl
                          .visible = visible,
                          .scores = scores};
     for (size_t i = 0; i < 4; i++) {
-        span.keys[i] = f16 ? (void *)(half + i * page) : (void *)(pool + i * page);
-        span.values[i] = f16 ? (void *)(half + (4 + i) * page) : (void *)(pool + (4 + i) * page);
+        span.keys[i] = pool + i * half;
+        span.values[i] = pool + (4 + i) * half;
     }
     for (size_t i = 0; i < QUERIES; i++)
         rows[i] = q + i * head;
@@ -273,7 +290,6 @@ static void compare_attention(const kernels_table *reference, const kernels_tabl
     table->attention_finish(want, head, alone);
     same_bits(scores, alone, head * 4, table, "attention_finish");
     free(pool);
-    free(half);
     free(q);
     free(scores);
     free(want);
@@ -286,13 +302,55 @@ static void test_attention(void **state)
     (void)state;
     const kernels_table *tables[3];
     size_t n_tables = data_tables(tables);
-    static const size_t heads[] = {4, 16, 20, 64, 80, 128};
-    for (size_t t = 0; t < n_tables; t++) {
-        for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-            compare_attention(tables[0], tables[t], heads[i], true);
-            compare_attention(tables[0], tables[t], heads[i], false);
+    static const size_t heads[] = {4, 16, 20, 44, 64, 80, 128};
+    for (size_t t = 0; t < n_tables; t++)
+        for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+            for (uint32_t kv = 0; kv < KERNELS_KV_TYPES; kv++)
+                compare_attention(tables[0], tables[t], heads[i], kv);
+}
+
+/* Numbers of all sizes, and those that are none. */
+static void test_pack_kv(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    const kernels_table *tables[3];
+    size_t n_tables = data_tables(tables);
+    uint64_t seed = 23;
+    float x[N];
+    uint8_t *want = data_bytes(4 * N);
+    uint8_t *got = data_bytes(4 * N);
+    uint16_t want_scales[N / KERNELS_BLOCK + 1], got_scales[N / KERNELS_BLOCK + 1];
+    for (size_t i = 0; i < N; i++) {
+        uint32_t bits = (uint32_t)data_next(&seed);
+        if (i < N / 2 && (bits >> 23 & 255) == 255)
+            bits ^= 1u << 30; /* finite in the first half */
+        memcpy(&x[i], &bits, 4);
+    }
+    x[40] = INFINITY;
+    x[80] = 65519.0f;
+    x[81] = 65520.0f;
+    for (size_t i = 96; i < 128; i++)
+        x[i] = 1e-9f * data_float(&seed); /* its scale is nothing */
+    for (size_t i = 128; i < 160; i++)
+        x[i] = 3e-6f * data_float(&seed); /* its scale is tiny, and coarse */
+    x[170] = NAN;
+    for (uint32_t kv = 0; kv < KERNELS_KV_TYPES; kv++) {
+        for (size_t n = 1; n <= N; n += n < 70 ? 1 : 23) {
+            for (size_t t = 1; t < n_tables; t++) {
+                memset(want, 0x55, 4 * N);
+                memset(got, 0x55, 4 * N);
+                memset(want_scales, 0, sizeof want_scales);
+                memset(got_scales, 0, sizeof got_scales);
+                tables[0]->pack_kv(kv, x, n, want, want_scales);
+                tables[t]->pack_kv(kv, x, n, got, got_scales);
+                same_bits(want, got, 4 * N, tables[t], "pack_kv");
+                same_bits(want_scales, got_scales, sizeof want_scales, tables[t], "its scales");
+            }
         }
     }
+    free(want);
+    free(got);
 }
 
 int main(void)
@@ -304,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_extreme_blocks),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_pack_kv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

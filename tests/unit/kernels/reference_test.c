@@ -158,7 +158,8 @@ static void test_attention(void **state)
     for (uint32_t s = 0; s < 3; s++) {
         uint32_t visible = s < 2 ? KERNELS_SPAN : VISIBLE % KERNELS_SPAN;
         float *partial = s ? next : running;
-        kernels_span span = {.head_size = HEAD,
+        kernels_span span = {.kv = KERNELS_KV_F32,
+                             .head_size = HEAD,
                              .scale = 0.5f,
                              .queries = 1,
                              .q = (const float *const[]){q},

@@ -61,7 +61,8 @@ static bench *bench_open(uint64_t pages, int reply_length)
     pthread_cond_init(&b->ended, NULL);
     b->engine = (pawl_engine){.max_sequences = 16, .pages = pages, .reply_length = reply_length};
     b->model = fake_model(&b->engine);
-    assert_int_equal(run_scheduler_open(&b->model, 64, false, &b->scheduler, NULL), PAWL_OK);
+    run_scheduler_config config = {.queue = 64};
+    assert_int_equal(run_scheduler_open(&b->model, &config, &b->scheduler, NULL), PAWL_OK);
     return b;
 }
 
@@ -82,9 +83,9 @@ static void start(bench *b, bool cancel_first)
         atomic_fetch_add(&b->turns[k]->references, 1);
         if (k)
             b->turns[k - 1]->next = b->turns[k];
-        assert_true(run_scheduler_claim(b->scheduler));
     }
     run_request_free(request);
+    assert_int_equal(run_scheduler_claim(b->scheduler, &RUN_NOBODY, N), RUN_PLACED);
     if (cancel_first)
         run_cancel(b->turns[0]);
     assert_true(run_scheduler_submit(b->scheduler, b->turns[0]));

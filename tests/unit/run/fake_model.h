@@ -27,6 +27,9 @@ struct pawl_engine {
     pawl_status fail_status;
     int reply_length; /* tokens before the end token                  */
     int largest_batch;
+    uint64_t computed; /* tokens that went into passes                 */
+    void (*on_pass)(void *arg, const pawl_slot *slots, uint64_t n); /* or NULL */
+    void *arg;
 };
 
 struct pawl_sequence {
@@ -72,6 +75,12 @@ static pawl_status fake_reserve(pawl_sequence *s, uint64_t n, pawl_error *error)
     if (pages > s->pages && !fake_resize(s, pages))
         return pawl_fail(error, PAWL_E_MEMORY, "no page is free");
     return PAWL_OK;
+}
+
+static void fake_capacity(const pawl_engine *e, uint64_t *total, uint64_t *unused)
+{
+    *total = e->pages;
+    *unused = e->free_pages;
 }
 
 static uint64_t fake_length(const pawl_sequence *s)
@@ -152,8 +161,12 @@ static pawl_status fake_submit(pawl_engine *e, pawl_slot *slots, uint64_t stride
         return pawl_fail(error, e->fail_status, "told to fail");
     if ((int)n > e->largest_batch)
         e->largest_batch = (int)n;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         fake_slot(e, &slots[i]);
+        e->computed += slots[i].n_tokens;
+    }
+    if (e->on_pass)
+        e->on_pass(e->arg, slots, n);
     return PAWL_OK;
 }
 
@@ -172,6 +185,7 @@ static const pawl_engine_api fake_engine_api = {
     .struct_size = sizeof(pawl_engine_api),
     .sequence_open = fake_sequence_open,
     .sequence_close = fake_sequence_close,
+    .capacity = fake_capacity,
     .reserve = fake_reserve,
     .submit = fake_submit,
     .wait = fake_wait,
@@ -246,7 +260,11 @@ static run_model fake_model(pawl_engine *engine)
         .engine_api = &fake_engine_api,
         .tokenizer_api = &fake_tokenizer_api,
         .engine = engine,
-        .info = {.vocab_size = 257, .context_limit = 4096, .rewind_tokens = UINT64_MAX},
+        .info = {.vocab_size = 257,
+                 .context_limit = 4096,
+                 .page_tokens = FAKE_PAGE,
+                 .state_chunk = FAKE_PAGE,
+                 .rewind_tokens = UINT64_MAX},
         .vocabulary = {.vocab_size = 257, .bos = -1, .eos = FAKE_END, .eot = -1},
         .max_sequences = 4,
     };

@@ -161,7 +161,8 @@ static void test_cut_parent_is_taken_over(void **state)
     run_record_release(parent);
 }
 
-static void test_other_text_is_not_taken_over(void **state)
+/* Where the text differs, the tokens before it stay, up to the last control token. */
+static void test_other_text_is_taken_over_before_it(void **state)
 {
     (void)state;
     bench b;
@@ -169,8 +170,31 @@ static void test_other_text_is_not_taken_over(void **state)
     run_record *parent =
         parent_of("[" USER("hi") "]", "[" ASSISTANT("yo") "]", "[user]hi\1[assistant] yo\1");
     expect(&b, ask(&b, "[" USER("more") "]", parent),
+           "[user]hi<|end|>[assistant]yo<|end|>[user]more<|end|>[assistant]", strlen("[user]hi\1"));
+    run_record_release(parent);
+    parent = parent_of("[" USER("hi") "]", "[" ASSISTANT("yo") "]", "[user]ho\1[assistant]yo\1");
+    expect(&b, ask(&b, "[" USER("more") "]", parent),
            "[user]hi<|end|>[assistant]yo<|end|>[user]more<|end|>[assistant]", 0);
     run_record_release(parent);
+}
+
+/* A conversation whose second question was taken out: it has no parent, and keeps what
+ * stood before. Another model's timeline is of no use for that. */
+static void test_an_edit_keeps_what_stood_before(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        bench b;
+        bench_open(&b);
+        run_record *base = parent_of("[]", "[]", "[user]a\1[assistant]b\1[user]c\1[assistant]d\1");
+        base->model = strdup(other ? "other" : b.model.name);
+        run_request *request =
+            ask(&b, "[" USER("a") "," ASSISTANT("b") "," ASSISTANT("d") "," USER("more") "]", NULL);
+        request->base = run_record_retain(base);
+        expect(&b, request, "[user]a<|end|>[assistant]b\nd<|end|>[user]more<|end|>[assistant]",
+               other ? 0 : strlen("[user]a\1"));
+        run_record_release(base);
+    }
 }
 
 static void test_assistant_items_join(void **state)
@@ -199,6 +223,37 @@ static void test_assistant_items_join(void **state)
     assert_string_equal(json_get_text(tool, "name"), "f");
     cJSON_Delete(messages);
     run_request_free(request);
+}
+
+static uint64_t cut_of(bench *b, const char *role, int size, bool tools)
+{
+    char items[2000], text[1000];
+    memset(text, 'x', sizeof text);
+    text[size] = '\0';
+    snprintf(items, sizeof items,
+             "[{\"type\":\"message\",\"role\":\"%s\",\"content\":\"%s\"},"
+             "{\"type\":\"message\",\"role\":\"user\",\"content\":\"hi\"}]",
+             role, text);
+    run_request *request = ask(b, items, NULL);
+    run_prompt prompt;
+    if (tools)
+        request->tools = cJSON_Parse("[{\"type\":\"function\"}]");
+    assert_true(run_prompt_build(NULL, request, &prompt, &b->refusal));
+    uint64_t cut = prompt.n_cuts ? prompt.cuts[0] : 0;
+    run_prompt_clear(&prompt);
+    run_request_free(request);
+    return cut;
+}
+
+static void test_cut_behind_the_system_part(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b);
+    assert_int_equal(cut_of(&b, "system", 600, false), strlen("[system]") + 600 + 1);
+    assert_int_equal(cut_of(&b, "system", 300, false), 0); /* not worth it */
+    assert_int_equal(cut_of(&b, "system", 300, true), strlen("[system]") + 300 + 1);
+    assert_int_equal(cut_of(&b, "user", 600, false), 0);
 }
 
 static void test_too_long_names_both_numbers(void **state)
@@ -364,8 +419,10 @@ int main(void)
         cmocka_unit_test(test_user_cannot_forge),
         cmocka_unit_test(test_parent_is_taken_over),
         cmocka_unit_test(test_cut_parent_is_taken_over),
-        cmocka_unit_test(test_other_text_is_not_taken_over),
+        cmocka_unit_test(test_other_text_is_taken_over_before_it),
+        cmocka_unit_test(test_an_edit_keeps_what_stood_before),
         cmocka_unit_test(test_assistant_items_join),
+        cmocka_unit_test(test_cut_behind_the_system_part),
         cmocka_unit_test(test_too_long_names_both_numbers),
         cmocka_unit_test(test_truncation_drops_whole_turns),
         cmocka_unit_test(test_truncation_of_a_long_history),

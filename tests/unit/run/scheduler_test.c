@@ -67,7 +67,8 @@ static bench *bench_open(uint64_t pages, int reply_length, uint32_t queue)
     b->seen = calloc(MAX_TURNS, sizeof *b->seen);
     b->engine = (pawl_engine){.max_sequences = 16, .pages = pages, .reply_length = reply_length};
     b->model = fake_model(&b->engine);
-    assert_int_equal(run_scheduler_open(&b->model, queue, false, &b->scheduler, NULL), PAWL_OK);
+    run_scheduler_config config = {.queue = queue};
+    assert_int_equal(run_scheduler_open(&b->model, &config, &b->scheduler, NULL), PAWL_OK);
     return b;
 }
 
@@ -102,7 +103,7 @@ static run_turn *new_turn(bench *b, int i, const int32_t *tokens, uint64_t n, ui
 
 static bool start(bench *b, int i, const int32_t *tokens, uint64_t n, uint64_t max_tokens)
 {
-    if (!run_scheduler_claim(b->scheduler))
+    if (run_scheduler_claim(b->scheduler, &RUN_NOBODY, 1) != RUN_PLACED)
         return false;
     assert_true(run_scheduler_submit(b->scheduler, new_turn(b, i, tokens, n, max_tokens)));
     return true;

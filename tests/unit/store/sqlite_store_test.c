@@ -19,6 +19,7 @@
 
 #include <sqlite3.h>
 
+#include "store/responses.h"
 #include "store/sqlite_store.h"
 #include "store_help.h"
 
@@ -165,9 +166,12 @@ static void newer_version_is_refused(void **state)
 {
     fixture *f = *state;
     make_two(f);
-    sql(f, "PRAGMA user_version = 7");
-    refused(f, PAWL_E_UNSUPPORTED, "version 7", "up to 2");
-    sql(f, "PRAGMA user_version = 2");
+    sql(f, "PRAGMA user_version = 77");
+    char known[24], back[40];
+    snprintf(known, sizeof known, "up to %d", responses_kind.version);
+    snprintf(back, sizeof back, "PRAGMA user_version = %d", responses_kind.version);
+    refused(f, PAWL_E_UNSUPPORTED, "version 77", known);
+    sql(f, back);
     store *s;
     assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
     assert_true(help_has(s, "resp_b", 0));
@@ -289,6 +293,8 @@ static void damaged_rows_are_named(void **state)
         {"created_ms = 'yesterday'", "created_ms"},
         {"parent = hex(zeroblob(40))", "parent"},
         {"parent = ''", "parent"},
+        {"conversation = ''", "conversation"},
+        {"conversation = x'41'", "conversation"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[600];
@@ -310,6 +316,38 @@ static void damaged_rows_are_named(void **state)
         assert_non_null(strstr(f->error.message, cases[i].says));
         assert_true(help_has(s, "resp_a", 0));
         s->close(s);
+    }
+}
+
+static void damaged_conversation_is_said(void **state)
+{
+    static const char *const columns[] = {"revision = 0", "revision = 'x'", "tenant = x'00'",
+                                          "title = NULL", "head = ''",      "metadata = x'35'",
+                                          "tail = NULL",  "created_ms = ''"};
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        char text[600], name[16];
+        store *s;
+        store_conversation *got = NULL, talk = {.id = "conv_a", .metadata = "{}", .tail = "[]"};
+        help_waiter w = HELP_WAITER;
+        assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
+        assert_int_equal(s->conversation_put(s, &talk, help_done, &w, &f->error), PAWL_OK);
+        assert_int_equal(help_wait(&w, 1), PAWL_OK);
+        s->close(s);
+        snprintf(text, sizeof text,
+                 "PRAGMA foreign_keys = OFF; PRAGMA writable_schema = ON;"
+                 "UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOT NULL', ''), ') STRICT', "
+                 "')') WHERE name = 'conversation';"
+                 "PRAGMA writable_schema = RESET; UPDATE conversation SET %s",
+                 columns[i]);
+        sql(f, text);
+        assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
+        assert_int_equal(s->conversation_get(s, "conv_a", &got, &f->error), PAWL_E_FORMAT);
+        assert_null(got);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(columns[i], " "), columns[i]);
+        assert_non_null(strstr(f->error.message, name));
+        s->close(s);
+        assert_int_equal(unlink(f->file), 0);
     }
 }
 
@@ -377,6 +415,7 @@ int main(void)
         EACH(truncated_file_is_survived),
         EACH(garbage_inside_is_survived),
         EACH(damaged_rows_are_named),
+        EACH(damaged_conversation_is_said),
         EACH(ring_of_parents_ends),
         EACH(half_a_removal_is_undone),
         EACH(log_is_kept_small),
