@@ -166,14 +166,18 @@ static kv_entry *pop(kv *k)
     return NULL;
 }
 
-static bool take_next(kv *k)
+static void drop_if_gone(kv *k)
 {
-    kv_writer *w = &k->writer;
     kv_lock(k);
-    bool gone = w->current && w->current->gone;
+    bool gone = k->writer.current && k->writer.current->gone;
     kv_unlock(k);
     if (gone)
         drop_current(k);
+}
+
+static bool take_next(kv *k)
+{
+    kv_writer *w = &k->writer;
     if (w->current)
         return true;
     kv_lock(k);
@@ -238,15 +242,23 @@ static pawl_status write_piece(pass *p, pawl_error *error)
     return status;
 }
 
+/* The pieces of one that is given up go before any chunk of a higher id comes: loading takes
+ * for unfinished what is above all chunks. */
 static pawl_status write_chunks(pass *p, pawl_error *error)
 {
     kv *k = p->k;
-    while (p->bytes < MAX_BYTES && p->n_done < MAX_DONE && p->n_deleted < MAX_DELETED) {
+    while (p->bytes < MAX_BYTES && p->n_done < MAX_DONE) {
         enum room room = ROOM;
+        drop_if_gone(k);
+        pawl_status status = delete_doomed(p, error);
+        if (status)
+            return status;
+        if (p->n_deleted >= MAX_DELETED)
+            break;
         if (!take_next(k))
             return PAWL_OK;
         if (k->writer.piece == 0) {
-            pawl_status status = find_room(p, k->writer.current, &room, error);
+            status = find_room(p, k->writer.current, &room, error);
             if (status)
                 return status;
             if (room == LATER)
@@ -257,7 +269,7 @@ static pawl_status write_chunks(pass *p, pawl_error *error)
             }
             begin_current(k);
         }
-        pawl_status status = write_piece(p, error);
+        status = write_piece(p, error);
         if (status)
             return status;
     }
@@ -381,8 +393,6 @@ pawl_status kv_pass(kv *k, bool *more, pawl_error *error)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory to write prefix chunks");
     p->k = k;
     pawl_status status = db_exec(w->db.db, "BEGIN IMMEDIATE", error);
-    if (!status)
-        status = delete_doomed(p, error);
     if (!status)
         status = write_chunks(p, error);
     if (!status)

@@ -113,12 +113,15 @@ static pawl_status load(kv *k, pawl_error *error)
 {
     kv_writer *w = &k->writer;
     uint64_t n;
+    int64_t next_id;
     w->loading++;
-    pawl_status status = kv_db_load(&w->db, take, refuse, k, &w->next_id, error);
+    pawl_status status = kv_db_load(&w->db, take, refuse, k, &next_id, error);
     if (!status)
-        status = kv_db_sweep(&w->db, w->next_id, &n, error);
+        status = kv_db_sweep(&w->db, next_id, &n, error);
     if (status)
         return status;
+    if (w->next_id < next_id) /* an id that is doomed is not given again */
+        w->next_id = next_id;
     kv_lock(k);
     kv_index_forget(&k->index, w->loading);
     kv_index_rank_loaded(&k->index);

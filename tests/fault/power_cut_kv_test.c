@@ -94,6 +94,10 @@ static void nothing_wrong_is_read(void **state)
     print_message("%d rounds, PAWL_CUT_SEED=%u\n", rounds, seed);
     kv_help_make_folder(folder);
     for (int round = 0; round < rounds; round++) {
+        if (round % 4 == 3) { /* a new file has moments of its own */
+            help_remove_folder(folder);
+            kv_help_make_folder(folder);
+        }
         power_cut_arm(1 + rand_r(&seed) % 1500);
         kv *k = open_kv(folder); /* without a disk: in memory */
         write_until_dark(k, &seed);
