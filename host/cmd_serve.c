@@ -15,20 +15,42 @@
 #include "net/server.h"
 #include "run/ready.h"
 #include "serve_options.h"
+#include "store/kv.h"
 #include "store/sqlite_store.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pawl_status open_store(const config *c, metrics *all, store **out, pawl_error *error)
+static pawl_status open_kv(const config *c, const char *folder, metrics *all, kv **out,
+                           pawl_error *error)
+{
+    kv_config saved = {
+        .folder = folder,
+        .disk_bytes = config_number(c, CONFIG_KV_DISK_MB) << 20,
+        .memory_bytes = config_number(c, CONFIG_KV_MEMORY_MB) << 20,
+        .tenant_disk_bytes = config_number(c, CONFIG_KV_TENANT_DISK_MB) << 20,
+        .tenant_memory_bytes = config_number(c, CONFIG_KV_TENANT_MEMORY_MB) << 20,
+        .write_bytes_second = config_number(c, CONFIG_KV_WRITE_MB_S) << 20,
+        .metrics = all,
+    };
+    return saved.disk_bytes || saved.memory_bytes ? kv_open(&saved, out, error) : PAWL_OK;
+}
+
+/* What outlives the process, all in one folder: first the store, which locks it. */
+static pawl_status open_stores(const config *c, metrics *all, run_config *run, pawl_error *error)
 {
     const char *given = config_text(c, CONFIG_DATA);
     char *fallback = given ? NULL : file_data_folder();
     const char *folder = given ? given : fallback;
     pawl_status status = folder
-                             ? sqlite_store_open_measured(folder, all, out, error)
+                             ? sqlite_store_open_measured(folder, all, &run->store, error)
                              : pawl_fail(error, PAWL_E_ARGUMENT, "no data folder; give --data DIR");
+    if (!status) {
+        status = open_kv(c, folder, all, &run->kv, error);
+        if (status)
+            run->store->close(run->store);
+    }
     free(fallback);
     return status;
 }
@@ -61,19 +83,23 @@ static pawl_status open_runtime(const config *c, registry *plugins, metrics *all
                                 run_runtime **runtime, pawl_error *error)
 {
     run_model_config models[CONFIG_MAX_MODELS];
-    store *kept = NULL;
-    pawl_status status = open_store(c, all, &kept, error);
-    if (status)
-        return status;
-    fill_models(c, models);
+    uint32_t detach_s = (uint32_t)config_number(c, CONFIG_DETACH_SECONDS);
     run_config run = {.plugins = plugins,
                       .models = models,
                       .n_models = config_model_count(c),
-                      .store = kept,
+                      .kv_min_tokens = config_number(c, CONFIG_KV_MIN_TOKENS),
                       .clock = clock_system(),
                       .queue_limit = (uint32_t)config_number(c, CONFIG_QUEUE),
                       .key_limit = (uint32_t)config_number(c, CONFIG_QUEUE_PER_KEY),
-                      .metrics = all};
+                      .metrics = all,
+                      .detach_s = detach_s ? detach_s : RUN_AT_ONCE,
+                      .events_s = (uint32_t)config_number(c, CONFIG_EVENTS_SECONDS),
+                      .events_max = (size_t)config_number(c, CONFIG_EVENTS_KB) << 10,
+                      .events_max_all = (size_t)config_number(c, CONFIG_EVENTS_TOTAL_MB) << 20};
+    pawl_status status = open_stores(c, all, &run, error);
+    if (status)
+        return status;
+    fill_models(c, models);
     return run_open(&run, runtime, error);
 }
 

@@ -1,6 +1,8 @@
 /*
  * host/cmd_store.c - `pawl store check|stats|gc|backup|export|import`: the data folder.
  *
+ * pawl.db first, then kv.db, which is a cache of the server's: only who holds the folder
+ * may look into it, so beside a server it is passed over, and the output says so.
  * What only reads works beside a server that holds the folder; what changes something
  * names that server and ends. Results go to standard output. [main]
  *
@@ -11,6 +13,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "store/folder.h"
+#include "store/kv_check.h"
 #include "store/verify.h"
 #include "store/stats.h"
 #include "store/transfer.h"
@@ -29,6 +33,7 @@ typedef struct options {
     const char *data; /* NULL: the default                */
     const char *conversation;
     const char *out;
+    uint64_t kv_mb; /* gc: what kv.db may take; UINT64_MAX: as much as it does */
     bool repair, json, new_ids;
 } options;
 
@@ -61,6 +66,83 @@ static void print_safe(const char *text)
         unsigned char c = (unsigned char)*text;
         putchar(c < 0x20 || c == 0x7f ? '?' : c);
     }
+}
+
+/* ------------------------------------------------------------------- kv.db --- */
+
+/* What an action does with kv.db while it holds the folder. 0, or 1: there are faults. */
+typedef int (*kv_work)(const options *o, const char *folder, pawl_error *error);
+
+/* result: what pawl.db came to, which counts where kv.db is sound or left alone. */
+static int with_kv(const options *o, const char *folder, int result, kv_work work,
+                   pawl_error *error)
+{
+    int lock;
+    pawl_status status = folder_open(folder, &lock, error);
+    if (status == PAWL_E_BUSY) {
+        if (!o->json)
+            printf("kv.db: not looked at while a server holds the folder\n");
+        return result;
+    }
+    if (status)
+        return failed(status);
+    int found = work(o, folder, error);
+    folder_close(lock);
+    return found ? found : result;
+}
+
+static void print_finding(void *arg, const char *where, const char *what)
+{
+    (void)arg;
+    printf("kv.db: %s: ", where);
+    print_safe(what);
+    putchar('\n');
+}
+
+static int check_kv(const options *o, const char *folder, pawl_error *error)
+{
+    kv_check_report r;
+    pawl_status status = kv_check(folder, o->repair, print_finding, NULL, &r, error);
+    if (status)
+        return failed(status);
+    bool clean = kv_check_is_clean(&r);
+    printf("kv.db: %" PRIu64 " chunks of %" PRIu64 " bytes: ", r.chunks, r.bytes);
+    if (clean)
+        printf("sound\n");
+    else
+        printf("%" PRIu64 " damaged, %" PRIu64 " without their ancestors, %" PRIu64
+               " pieces of nothing%s; %s\n",
+               r.damaged, r.unreachable, r.strays, r.broken ? ", a broken file" : "",
+               o->repair ? "removed" : "`pawl store check --repair` removes them");
+    return clean || o->repair ? 0 : 1;
+}
+
+static int stats_kv(const options *o, const char *folder, pawl_error *error)
+{
+    kv_survey_report r;
+    pawl_status status = kv_survey(folder, &r, error);
+    (void)o;
+    if (status)
+        return failed(status);
+    char oldest[32], newest[32];
+    write_time(r.oldest_ms, oldest);
+    write_time(r.newest_ms, newest);
+    printf("kv.db          %" PRIu64 " bytes, %" PRIu64 " of them unused; %" PRIu64
+           " chunks, %" PRIu64 " tokens, %" PRIu64 " tenants\n",
+           r.file_bytes, r.free_bytes, r.chunks, r.tokens, r.tenants);
+    printf("               used %" PRIu64 " times, %" PRIu64 " chunks never; from %s to %s\n",
+           r.hits, r.never_used, oldest, newest);
+    return 0;
+}
+
+static int gc_kv(const options *o, const char *folder, pawl_error *error)
+{
+    uint64_t removed = 0;
+    pawl_status status = kv_gc(folder, o->kv_mb << 20, &removed, error);
+    if (status)
+        return failed(status);
+    printf("kv.db: %" PRIu64 " chunks evicted\n", removed);
+    return 0;
 }
 
 /* ------------------------------------------------------------------- check --- */
@@ -97,7 +179,7 @@ static int run_check(const options *o, const char *folder, pawl_error *error)
     else if (r.faults)
         printf(o->repair ? "nothing that taking rows out would repair\n"
                          : "`pawl store check --repair` takes out what is damaged\n");
-    return r.faults && !r.copy[0] ? 1 : 0;
+    return with_kv(o, folder, r.faults && !r.copy[0] ? 1 : 0, check_kv, error);
 }
 
 /* ------------------------------------------------------------------- stats --- */
@@ -170,7 +252,7 @@ static int run_stats(const options *o, const char *folder, pawl_error *error)
     else
         print_stats(&s);
     stats_clear(&s);
-    return 0;
+    return o->json ? 0 : with_kv(o, folder, 0, stats_kv, error);
 }
 
 /* -------------------------------------------------------------- gc, backup --- */
@@ -178,13 +260,12 @@ static int run_stats(const options *o, const char *folder, pawl_error *error)
 static int run_gc(const options *o, const char *folder, pawl_error *error)
 {
     upkeep_gc_report r;
-    (void)o;
     pawl_status status = upkeep_gc(folder, &r, error);
     if (status)
         return failed(status);
     printf("%" PRId64 " rows deleted; %" PRId64 " bytes before, %" PRId64 " after\n", r.removed,
            r.before_bytes, r.after_bytes);
-    return 0;
+    return o->kv_mb == UINT64_MAX ? 0 : with_kv(o, folder, 0, gc_kv, error);
 }
 
 /* DIR/pawl.db.20261130T164500Z, to be free()d. */
@@ -255,11 +336,12 @@ static const action actions[] = {{"check", run_check, false},   {"stats", run_st
                                  {"gc", run_gc, false},         {"backup", run_backup, true},
                                  {"export", run_export, false}, {"import", run_import, true}};
 
-enum option_key { KEY_REPAIR = 256, KEY_NEW_IDS, KEY_CONVERSATION };
+enum option_key { KEY_REPAIR = 256, KEY_NEW_IDS, KEY_CONVERSATION, KEY_KV_MB };
 
 static const struct argp_option option_table[] = {
     {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
     {"repair", KEY_REPAIR, NULL, 0, "check: take out what is damaged, after a copy", 0},
+    {"kv-disk-mb", KEY_KV_MB, "N", 0, "gc: shrink kv.db to so much; 0 deletes it", 0},
     {"json", 'j', NULL, 0, "stats: one line of JSON", 0},
     {"conversation", KEY_CONVERSATION, "ID", 0, "export: this one alone", 0},
     {"out", 'o', "FILE", 0, "export: a new file (default: standard output)", 0},
@@ -282,6 +364,8 @@ static void check_call(const options *o, struct argp_state *state)
         argp_error(state, "unexpected argument '%s'", o->file);
     if (o->repair && !is(o, "check"))
         argp_error(state, "--repair belongs to check");
+    if (o->kv_mb != UINT64_MAX && !is(o, "gc"))
+        argp_error(state, "--kv-disk-mb belongs to gc");
     if (o->json && !is(o, "stats"))
         argp_error(state, "--json belongs to stats");
     if ((o->conversation || o->out) && !is(o, "export"))
@@ -305,6 +389,15 @@ static void take_argument(options *o, const char *arg, struct argp_state *state)
         argp_error(state, "there is no 'pawl store %s'", arg);
 }
 
+static void take_megabytes(options *o, const char *arg, struct argp_state *state)
+{
+    char *end = NULL;
+    errno = 0;
+    o->kv_mb = strtoull(arg, &end, 10);
+    if (errno || end == arg || *end || arg[0] == '-' || o->kv_mb > UINT64_MAX >> 21)
+        argp_error(state, "--kv-disk-mb wants a number of megabytes, not '%s'", arg);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     options *o = state->input;
@@ -320,6 +413,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_REPAIR:
         o->repair = true;
+        return 0;
+    case KEY_KV_MB:
+        take_megabytes(o, arg, state);
         return 0;
     case KEY_NEW_IDS:
         o->new_ids = true;
@@ -344,17 +440,18 @@ int cmd_store(int argc, char **argv)
         .options = option_table,
         .parser = parse_option,
         .args_doc = "check\nstats\ngc\nbackup [FILE]\nexport\nimport FILE",
-        .doc = "Look after the data folder: pawl.db, with its responses, conversations and keys.\v"
+        .doc = "Look after the data folder: pawl.db, with its responses, conversations and keys, "
+               "and kv.db, the saved state of prefixes.\v"
                "check looks at everything and exits with 1 if there is a fault; --repair takes "
                "damaged responses out with what descends from them, and sets conversations back. "
                "stats counts. gc deletes what nothing needs and gives space back to the disk. "
                "backup writes a whole copy, which is a pawl.db (default: beside it, named by the "
                "time). export writes lines of JSON that import reads, all or nothing; keys are "
                "not in them.\n\n"
-               "check, stats, backup and export also work while a server runs on the folder; "
-               "the others want it stopped, and name it.",
+               "check, stats, backup and export also work while a server runs on the folder, but "
+               "for kv.db, which is then passed over; the others want it stopped, and name it.",
     };
-    options o = {0};
+    options o = {.kv_mb = UINT64_MAX};
     pawl_error error = {.struct_size = sizeof error};
     argp_parse(&parser, argc, argv, 0, NULL, &o);
     log_set_level(PAWL_LOG_ERROR);

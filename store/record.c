@@ -50,6 +50,8 @@ pawl_status record_check(const store_response *r, pawl_error *error)
         {"output", r->output, RECORD_MAX_TEXT},
         {"result", r->result, RECORD_MAX_TEXT},
         {"tenant", r->tenant ? r->tenant : "", RECORD_MAX_TENANT},
+        {"key", r->key ? r->key : "", STORE_MAX_KEY},
+        {"key_hash", r->key ? r->key_hash : "", STORE_ID_SIZE - 1},
     };
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         pawl_status status = check_text(members[i].name, members[i].text, members[i].max, error);
@@ -97,9 +99,10 @@ static size_t size_of_texts(const char **const *texts, size_t n)
 store_response *record_copy(const store_response *r, size_t *size)
 {
     store_response copy = *r;
-    const char **const texts[] = {&copy.id,      &copy.parent_id,      &copy.model,  &copy.status,
-                                  &copy.request, &copy.input,          &copy.output, &copy.result,
-                                  &copy.tenant,  &copy.conversation_id};
+    const char **const texts[] = {
+        &copy.id,      &copy.parent_id,       &copy.model,  &copy.status,
+        &copy.request, &copy.input,           &copy.output, &copy.result,
+        &copy.tenant,  &copy.conversation_id, &copy.key,    &copy.key_hash};
     const size_t n_texts = sizeof texts / sizeof texts[0];
     size_t tokens = (size_t)r->n_tokens * sizeof r->tokens[0];
     size_t total = sizeof copy + tokens + size_of_texts(texts, n_texts);

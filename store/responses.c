@@ -20,7 +20,8 @@
 #include "store/record.h"
 #include "store/rows.h"
 
-static const char *const scripts[] = {schema_sql, schema_2_sql, schema_3_sql};
+static const char *const scripts[] = {schema_sql, schema_2_sql, schema_3_sql, schema_4_sql,
+                                      schema_5_sql};
 
 const db_kind responses_kind = {
     .name = "pawl.db",
@@ -66,9 +67,10 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
     } list[] = {
         {&made.get, "SELECT " COLUMNS " FROM response WHERE id = ?1"},
         {&made.texts, "SELECT " TEXT_COLUMNS " FROM response WHERE id = ?1"},
-        {&made.look, "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
-                     "child.parent = response.id) OR EXISTS (SELECT 1 FROM conversation WHERE "
-                     "head = response.id) FROM response WHERE id = ?1"},
+        {&made.look,
+         "SELECT parent, removed, EXISTS (SELECT 1 FROM response AS child WHERE "
+         "child.parent = response.id) OR EXISTS (SELECT 1 FROM conversation WHERE "
+         "head = response.id), status = '" STORE_QUEUED "' FROM response WHERE id = ?1"},
         {&made.insert, "INSERT INTO response (" COLUMNS ") VALUES "
                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"},
         {&made.mark, "UPDATE response SET removed = 1 WHERE id = ?1"},
@@ -82,6 +84,11 @@ pawl_status responses_open(responses *r, sqlite3 *db, bool writes, pawl_error *e
             return status;
         }
     }
+    pawl_status status = answers_open(&made.answers, db, writes, error);
+    if (status) {
+        responses_close(&made);
+        return status;
+    }
     *r = made;
     return PAWL_OK;
 }
@@ -94,6 +101,7 @@ void responses_close(responses *r)
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->mark);
     sqlite3_finalize(r->delete_1);
+    answers_close(&r->answers);
     memset(r, 0, sizeof *r);
 }
 
@@ -105,6 +113,7 @@ typedef struct node {
     bool found;                     /* there is such a row     */
     bool removed;                   /* it is only kept         */
     bool needed;                    /* something descends from it, or it is a head */
+    bool queued;                    /* it has not ended        */
 } node;
 
 static pawl_status look(responses *r, const char *id, node *out, pawl_error *error)
@@ -118,6 +127,7 @@ static pawl_status look(responses *r, const char *id, node *out, pawl_error *err
         out->found = true;
         out->removed = sqlite3_column_int(r->look, 1) != 0;
         out->needed = sqlite3_column_int(r->look, 2) != 0;
+        out->queued = sqlite3_column_int(r->look, 3) != 0;
         if (parent && !record_id_ok(parent))
             status =
                 pawl_fail(error, PAWL_E_FORMAT, "the stored response %s is damaged: parent", id);
@@ -162,6 +172,9 @@ pawl_status responses_remove(responses *r, const char *id, pawl_error *error)
         return status;
     if (!at.found || at.removed)
         return pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s", id);
+    status = answers_forget(&r->answers, id, error);
+    if (status)
+        return status;
     if (at.needed)
         return run_on(r, r->mark, id, "removing a response", error);
     return collect(r, id, at, error);
@@ -213,16 +226,19 @@ static pawl_status check_place(responses *r, const store_response *response, boo
                                pawl_error *error)
 {
     node at;
+    bool queued = strcmp(response->status, STORE_QUEUED) == 0; /* it is nobody's head yet */
     pawl_status status = look(r, response->id, &at, error);
     if (status)
         return status;
-    if (at.found)
+    if (at.found && at.queued && !at.needed)
+        status = run_on(r, r->delete_1, response->id, "replacing a queued response", error);
+    else if (at.found)
         return pawl_fail(error, PAWL_E_ARGUMENT, "there is a stored response %s already",
                          response->id);
-    if (!response->parent_id)
-        return PAWL_OK;
+    if (status || !response->parent_id)
+        return status;
     status = look(r, response->parent_id, &at, error);
-    if (!status && (!at.found || (at.removed && !head)))
+    if (!status && (!at.found || (at.removed && !head && !queued)))
         status = pawl_fail(error, PAWL_E_NOT_FOUND, "there is no stored response %s",
                            response->parent_id);
     return status;
@@ -256,6 +272,8 @@ pawl_status responses_put(responses *r, const store_response *response, bool hea
     rows_bind_text(insert, 1 + CONVERSATION, response->conversation_id);
     status = rows_run(r->db, insert, "storing a response", error);
     free(tokens);
+    if (!status && response->key)
+        status = answers_put(&r->answers, response, error);
     return status;
 }
 

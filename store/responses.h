@@ -6,6 +6,7 @@
 #ifndef STORE_RESPONSES_H
 #define STORE_RESPONSES_H
 
+#include "store/answers.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -23,6 +24,7 @@ typedef struct responses {
     sqlite3_stmt *insert;   /* NULL on a connection that reads    */
     sqlite3_stmt *mark;     /* removed = 1; NULL likewise         */
     sqlite3_stmt *delete_1; /* one row; NULL likewise             */
+    answers answers;        /* which of them answer a key         */
 } responses;
 
 /* Prepares what is needed; db stays the caller's and outlives it. [owner] */

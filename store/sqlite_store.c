@@ -113,6 +113,16 @@ static pawl_status store_conversation_remove(store *table, const char *id, store
     return writer_conversation_remove(s->writer, id, done, arg, error);
 }
 
+static pawl_status store_answer_find(store *table, const char *tenant, const char *key,
+                                     int64_t since_ms, store_answer *answer, pawl_error *error)
+{
+    sqlite_store *s = (sqlite_store *)table;
+    reader *one = readers_take(&s->readers);
+    pawl_status status = answers_find(&one->rows.answers, tenant, key, since_ms, answer, error);
+    readers_give(one);
+    return status;
+}
+
 static void store_close(store *table)
 {
     sqlite_store *s = (sqlite_store *)table;
@@ -201,6 +211,7 @@ pawl_status sqlite_store_open_measured(const char *folder, metrics *all, store *
     s->table = (store){.put = store_put,
                        .get = store_get,
                        .remove = store_remove,
+                       .answer_find = store_answer_find,
                        .close = store_close,
                        .key_add = store_key_add,
                        .key_mark = store_key_mark,

@@ -22,13 +22,16 @@
 
 #include <stdbool.h>
 
-/* One finished response: an immutable node of the tree. JSON members are texts of
- * the shape that host/api gives them; the store does not look inside. */
+/* The status of a response that was accepted and has not ended. */
+#define STORE_QUEUED "queued"
+
+/* One finished response: an immutable node of the tree, but for a queued one. JSON members are
+ * texts of the shape that host/api gives them; the store does not look inside. */
 typedef struct store_response {
     const char *id;        /* "resp_…"                                           */
     const char *parent_id; /* previous_response_id, or NULL at a root            */
     const char *model;     /* the name it was asked for by                       */
-    const char *status;    /* completed, incomplete, failed, cancelled           */
+    const char *status;    /* completed, incomplete, failed, cancelled; STORE_QUEUED */
     int64_t created_ms;    /* wall clock                                         */
     int64_t completed_ms;
     const char *request;   /* JSON object: what the Response object echoes       */
@@ -44,6 +47,9 @@ typedef struct store_response {
     /* For put: it becomes that conversation's head, whose tail is then empty, if the
      * conversation still has this revision; 0: the conversation stays as it is. */
     uint64_t conversation_revision;
+    /* For put() alone; get() gives neither: */
+    const char *key;      /* Idempotency-Key that it answers, or NULL           */
+    const char *key_hash; /* of what was asked with it                          */
 } store_response;
 
 /* A conversation: what is said in it are the items of its head and the head's
@@ -78,6 +84,16 @@ enum store_get {
     STORE_GET_REMOVED = 1, /* also a removed one that others descend from       */
     STORE_GET_TEXTS = 2    /* no tokens, tenant and conversation: quicker, for chains */
 };
+
+#define STORE_MAX_KEY 255                              /* bytes of an Idempotency-Key */
+#define STORE_ANSWER_MS ((int64_t)24 * 60 * 60 * 1000) /* how long one is known       */
+#define STORE_ID_SIZE 65                               /* of a response, with NUL     */
+
+/* What answered a key. */
+typedef struct store_answer {
+    char hash[65]; /* of what was asked */
+    char response_id[STORE_ID_SIZE];
+} store_answer;
 
 #define STORE_MAX_KEYS 4096    /* rows, revoked ones too                     */
 #define STORE_KEY_ID_SIZE 24   /* with NUL, like those below                 */
@@ -117,14 +133,14 @@ typedef void (*store_done)(void *arg, pawl_status status, const pawl_error *erro
 typedef struct store store;
 
 struct store {
-    /* A response of the same id must not exist (PAWL_E_ARGUMENT through done). A
-     * parent that does not exist is PAWL_E_NOT_FOUND through done, like a conversation
-     * that is to have it as its head; one that has changed since is PAWL_E_BUSY, one
-     * whose head is not the parent PAWL_E_ARGUMENT. Refused at once:
-     * members that are missing, ids that have not 1 to 64 bytes (PAWL_E_ARGUMENT),
-     * texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT).
-     * Through done, the disk: PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed,
-     * PAWL_E_BUSY it is being recovered; the write may then be there or not. */
+    /* A response of the same id must not exist (PAWL_E_ARGUMENT through done), unless it
+     * is queued: then it is replaced. A parent that does not exist is PAWL_E_NOT_FOUND
+     * through done, like a conversation that is to have it as its head; one that has changed
+     * since is PAWL_E_BUSY, one whose head is not the parent PAWL_E_ARGUMENT. Refused at
+     * once: members that are missing, ids that have not 1 to 64 bytes (PAWL_E_ARGUMENT),
+     * texts over 64 MiB, timelines over 16 Mi tokens (PAWL_E_LIMIT). Through done, the disk:
+     * PAWL_E_LIMIT it is full, PAWL_E_DEVICE it failed, PAWL_E_BUSY it is being recovered;
+     * the write may then be there or not. */
     pawl_status (*put)(store *s, const store_response *response, store_done done, void *arg,
                        pawl_error *error);
 
@@ -133,11 +149,16 @@ struct store {
     pawl_status (*get)(store *s, const char *id, int how, store_response **response,
                        pawl_error *error);
 
-    /* Removes a response: get() no longer finds it and, but in a conversation whose
-     * head it is, it can be nobody's new parent. Its row goes as soon as nothing
-     * descends from it and no conversation has it as its head.
+    /* Removes a response: get() no longer finds it, it answers no key and, but in a
+     * conversation whose head it is, it can be nobody's new parent. Its row goes as soon as
+     * nothing descends from it and no conversation has it as its head.
      * PAWL_E_NOT_FOUND through done: there is no such response. */
     pawl_status (*remove)(store *s, const char *id, store_done done, void *arg, pawl_error *error);
+
+    /* Which response answered a tenant's key at or after since_ms. PAWL_E_NOT_FOUND: none.
+     * The response itself may be gone. */
+    pawl_status (*answer_find)(store *s, const char *tenant, const char *key, int64_t since_ms,
+                               store_answer *answer, pawl_error *error);
 
     /* Finishes what is queued, calls the outstanding done()s, ends the thread. */
     void (*close)(store *s);

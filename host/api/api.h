@@ -11,6 +11,9 @@
  *   socket frame ─api_frame_parse()─► api_frame ─api_frame_start()─► api_call ── events ──► frames
  *
  * [worker]: on run's worker thread, through run_defer(). [loop]: on net's thread.
+ * A call may also read the events that are kept of a response (run/log.h), from the
+ * beginning or from a place: then net pulls them at the pace of its client.
+ *
  * An api_call and an api_frame belong to one thread at a time; handing them over
  * through a queue is the only synchronisation they need.
  *
@@ -33,6 +36,7 @@ typedef struct api_http_request {
     const char *body;   /* body_size bytes; NULL where there is none          */
     size_t body_size;
     const char *request_id;   /* also in the header x-request-id                    */
+    const char *key;          /* Idempotency-Key, or NULL                           */
     const run_caller *caller; /* who asks; NULL: RUN_NOBODY                         */
 } api_http_request;
 
@@ -57,7 +61,7 @@ api_call *api_http(run_runtime *runtime, const api_http_request *request, run_li
 
 /* What a text frame asks for. */
 enum api_frame_type {
-    API_FRAME_CREATE, /* response.create: start it when its lane is free         */
+    API_FRAME_CREATE, /* response.create or .retrieve: start it when its lane is free */
     API_FRAME_CANCEL, /* response.cancel: of api_frame_response_id or of the lane */
     API_FRAME_REFUSED /* send api_frame_error() and go on                        */
 };
@@ -70,9 +74,13 @@ const char *api_frame_parent(const api_frame *frame); /* previous_response_id, o
 const char *api_frame_response_id(const api_frame *frame); /* of a cancel, or NULL */
 void api_frame_free(api_frame *frame);
 
-/* Starts a CREATE frame. caller: who asks; NULL: RUN_NOBODY. parent: the record from the
- * connection's memory, borrowed, or NULL: api looks in the store. The frame stays the caller's. The
- * kind is API_STREAM, or API_REPLY when refused: then api_call_body() is the error frame. [worker]
+/* Ends a response of this caller's whose events are kept. False: there is none that runs.
+ * [any] */
+bool api_cancel(run_runtime *runtime, const run_caller *caller, const char *response_id);
+/* Starts a CREATE frame; or a CANCEL frame, which is answered by the closing event. caller: who
+ * asks; NULL: RUN_NOBODY. parent: the record from the connection's memory, borrowed, or NULL: api
+ * looks in the store. The frame stays the caller's. The kind is API_STREAM, or API_REPLY when
+ * refused: then api_call_body() is the error frame. [worker]
  */
 api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_caller *caller,
                           run_record *parent, run_listener listener);
@@ -109,11 +117,29 @@ typedef void (*api_emit)(void *arg, const char *name, const char *json, size_t s
  * client is to see of it. For API_FOLD it emits nothing. [loop] */
 void api_call_event(api_call *call, run_event *event, api_emit emit, void *arg);
 bool api_call_done(const api_call *call); /* END has come                    */
+
+enum api_pull {
+    API_PULL_MORE, /* ask again                                              */
+    API_PULL_WAIT, /* more() will be called when there is something          */
+    API_PULL_DONE  /* nothing else comes                                     */
+};
+
+/* Whether its events are to be pulled; then none comes to the listener. [any] */
+bool api_call_is_pulled(const api_call *call);
+/* Who is to be called, from any thread, after API_PULL_WAIT. [loop] */
+void api_call_on_more(api_call *call, void (*more)(void *arg), void *arg);
+/* The next event, as api_call_event(). [loop] */
+enum api_pull api_call_pull(api_call *call, api_emit emit, void *arg);
+/* Stops reading; more() is not called from here on. [loop] */
+void api_call_unplug(api_call *call);
 /* False: no turn of this call has ended. [loop] */
 bool api_call_summary(const api_call *call, api_summary *summary);
 run_record *api_call_record(api_call *call); /* after END, borrowed; may be NULL */
-void api_call_cancel(api_call *call);        /* the client is gone; END will still come. [any] */
-void api_call_free(api_call *call);          /* after END or for a reply. NULL allowed */
+/* The client is gone: as it was asked for, the turn ends or runs on. END will still come. [any] */
+void api_call_leave(api_call *call);
+bool api_call_stays(const api_call *call); /* whether it runs on when its client goes. [any] */
+void api_call_cancel(api_call *call);      /* the turn ends; END will still come. [any] */
+void api_call_free(api_call *call);        /* after END or for a reply. NULL allowed */
 
 /* A whole error body {"error":{…}}, to be free()d. [any] */
 char *api_error_body(const char *type, const char *code, const char *param, const char *message);

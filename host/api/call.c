@@ -67,6 +67,21 @@ api_call *call_running(enum api_call_kind kind, const call_dialect *dialect, voi
     return call;
 }
 
+api_call *call_reading(enum api_call_kind kind, const call_dialect *dialect, void *state,
+                       run_log *log, run_reader *reader)
+{
+    api_call *call = call_running(kind, dialect, state);
+    if (!call) {
+        run_reader_close(reader);
+        return NULL;
+    }
+    memcpy(call->id, run_log_id(log), strlen(run_log_id(log)) + 1);
+    call->log = run_log_retain(log);
+    call->reader = reader;
+    call->pulled = true;
+    return call;
+}
+
 enum api_call_kind api_call_kind(const api_call *call)
 {
     return call->kind;
@@ -141,8 +156,71 @@ bool api_call_summary(const api_call *call, api_summary *summary)
     return true;
 }
 
+bool api_call_is_pulled(const api_call *call)
+{
+    return call->pulled;
+}
+
+void api_call_on_more(api_call *call, void (*more)(void *arg), void *arg)
+{
+    run_reader_on_wake(call->reader, more, arg);
+}
+
+static void on_lost(api_call *call, api_emit emit, void *arg)
+{
+    api_error error;
+    api_refuse_expired(&error, call->id);
+    if (call->kind == API_FOLD)
+        call_set_error(call, &error);
+    else if (call->dialect->on_lost)
+        call->dialect->on_lost(call->state, &error, emit, arg);
+    call->done = true;
+}
+
+enum api_pull api_call_pull(api_call *call, api_emit emit, void *arg)
+{
+    run_event *event = NULL;
+    switch (run_reader_next(call->reader, &event)) {
+    case READ_EVENT:
+        api_call_event(call, event, emit, arg);
+        break;
+    case READ_WAIT:
+        return API_PULL_WAIT;
+    case READ_OVER:
+        call->done = true;
+        break;
+    case READ_LOST:
+        on_lost(call, emit, arg);
+        break;
+    }
+    return call->done ? API_PULL_DONE : API_PULL_MORE;
+}
+
+void api_call_unplug(api_call *call)
+{
+    run_reader_close(call->reader);
+    call->reader = NULL;
+}
+
+void api_call_leave(api_call *call)
+{
+    if (call->pulled) /* it goes with its reader */
+        return;
+    if (call->log)
+        run_log_leave(call->log);
+    else
+        api_call_cancel(call);
+}
+
+bool api_call_stays(const api_call *call)
+{
+    return call && call->log && run_log_stays(call->log);
+}
+
 void api_call_cancel(api_call *call)
 {
+    if (call->pulled)
+        run_log_cancel(call->log);
     for (size_t i = 0; i < call->n_turns; i++)
         run_cancel(call->turns[i]);
 }
@@ -151,6 +229,8 @@ void api_call_free(api_call *call)
 {
     if (!call)
         return;
+    run_reader_close(call->reader);
+    run_log_release(call->log);
     if (call->dialect)
         call->dialect->close(call->state);
     for (size_t i = 0; i < call->n_turns; i++)

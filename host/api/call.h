@@ -12,6 +12,7 @@
 
 #include "api/error.h"
 #include "base/buf.h"
+#include "run/log.h"
 
 #define CALL_MAX_BODY ((size_t)512 << 20) /* bytes of a reply */
 
@@ -20,6 +21,9 @@ typedef struct call_dialect {
      * body. What it wants to keep of the event it takes out of it. [loop] */
     void (*on_event)(api_call *call, void *state, run_event *event, api_emit emit, void *arg);
     void (*close)(void *state);
+    /* The events that were to come next are no longer kept: says so to the client of an
+     * API_STREAM. NULL: nothing is said. [loop] */
+    void (*on_lost)(void *state, const api_error *error, api_emit emit, void *arg);
 } call_dialect;
 
 struct api_call {
@@ -33,6 +37,9 @@ struct api_call {
     void *state;                      /* the dialect's                      */
     run_turn *turns[RUN_MAX_CHOICES]; /* n_turns that can be cancelled      */
     size_t n_turns;
+    run_log *log;       /* a reference: of its events, or NULL    */
+    run_reader *reader; /* of it, where events are pulled; or NULL */
+    bool pulled;
     run_record *record; /* after END                          */
     run_usage usage;    /* the same, of all choices           */
     run_times times;
@@ -46,6 +53,10 @@ api_call *call_refused(const api_error *error); /* an HTTP error                
 api_call *call_text(int status, const char *json);
 /* Takes the state in every case. */
 api_call *call_running(enum api_call_kind kind, const call_dialect *dialect, void *state);
+/* The same, but its events are pulled from a log. Takes state and reader; the log's
+ * reference stays the caller's. */
+api_call *call_reading(enum api_call_kind kind, const call_dialect *dialect, void *state,
+                       run_log *log, run_reader *reader);
 /* Sets status and body from an error, for a FOLD that ends badly. */
 void call_set_error(api_call *call, const api_error *error);
 

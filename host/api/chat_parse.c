@@ -155,9 +155,9 @@ run_request *chat_parse(const cJSON *body, const parse_env *env, parse_choices *
         return NULL;
     }
     if (parse_model(&state) && refuse_unsupported(&state) && choices_parse(&state, choices) &&
-        params_sampling(&state) && params_stop(&state) && parse_limits(&state) &&
-        parse_logprobs(&state) && parse_reasoning(&state) && parse_format(&state) &&
-        tools_parse(&state) && messages_parse(&state))
+        params_sampling(&state) && params_stop(&state) && params_cache_salt(&state) &&
+        parse_limits(&state) && parse_logprobs(&state) && parse_reasoning(&state) &&
+        parse_format(&state) && tools_parse(&state) && messages_parse(&state) && keep_parse(&state))
         return request;
     run_request_free(request);
     return NULL;

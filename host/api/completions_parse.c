@@ -147,9 +147,10 @@ run_request *completions_parse(const cJSON *body, const parse_env *env, parse_ch
     }
     if (parse_model(&state) && choices_parse(&state, choices) &&
         refuse_unsupported(&state, choices) && params_sampling(&state) && params_stop(&state) &&
-        parse_limits(&state) && field_bool(body, "", "echo", &choices->echo, error) &&
+        params_cache_salt(&state) && parse_limits(&state) &&
+        field_bool(body, "", "echo", &choices->echo, error) &&
         field_bool(body, "", "parse_special", &request->raw_control, error) &&
-        parse_logprobs(&state, choices) && prompt_parse(&state, "prompt"))
+        parse_logprobs(&state, choices) && prompt_parse(&state, "prompt") && keep_parse(&state))
         return request;
     run_request_free(request);
     return NULL;

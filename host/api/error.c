@@ -74,6 +74,14 @@ bool api_refuse_memory(api_error *error)
                       "The server has no memory for this request.");
 }
 
+bool api_refuse_expired(api_error *error, const char *id)
+{
+    return api_refuse(error, 409, "cursor_expired", "starting_after",
+                      "The events of response '%.100s' that were asked for are not kept. GET "
+                      "/v1/responses/%.100s without 'stream' gives what there is of the response.",
+                      id, id);
+}
+
 /* Too many tokens: which numbers, and what can be done about it in this dialect. */
 static void refuse_length(api_error *error, const char *message, const char *input)
 {

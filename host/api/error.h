@@ -30,6 +30,8 @@ bool api_refuse(api_error *error, int status, const char *code, const char *para
                 const char *format, ...) PAWL_PRINTF(5, 6);
 /* No memory: 500, from static texts. */
 bool api_refuse_memory(api_error *error);
+/* The events of a response that were asked for are not kept: 409. */
+bool api_refuse_expired(api_error *error, const char *id);
 /* What run said, as the client is to see it. input: what the dialect calls the input,
  * "input", "messages" or "prompt". */
 void api_refuse_run(api_error *error, const run_refusal *refusal, const char *input);

@@ -2,7 +2,8 @@
  * api/frames.c - text frames of a socket: what they ask for, and what they are answered.
  *
  *   response.create   all of a request, and stream_id, the lane
- *   response.cancel   response_id or stream_id (ours, not OpenAI's)
+ *   response.retrieve response_id, starting_after: its events again (ours, not OpenAI's)
+ *   response.cancel   response_id or stream_id (ours too)
  *   response.steer    refused by the event that the protocol has for it
  *
  * An error goes to the lane that the frame names, whenever that can be read: clients that
@@ -14,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/fields.h"
+#include "api/follow.h"
 #include "api/handlers.h"
+#include "api/responses_events.h"
+#include "run/logs.h"
 
 #define MAX_LANE 256
 #define MAX_STEER_BYTES ((size_t)64 << 20)
@@ -26,6 +29,8 @@ struct api_frame {
     const char *lane; /* in body, or NULL                    */
     api_error error;  /* of a REFUSED frame                  */
     bool steer;       /* REFUSED because it wanted to steer  */
+    bool retrieve;    /* CREATE, but of what is there        */
+    uint64_t first;   /* event that it begins with           */
 };
 
 static bool lane_is_valid(const char *lane)
@@ -50,6 +55,20 @@ static bool parse_lane(api_frame *frame)
     return true;
 }
 
+static bool parse_retrieve(api_frame *frame)
+{
+    const char *response_id = NULL;
+    int64_t after = -1;
+    frame->type = API_FRAME_CREATE;
+    frame->retrieve = true;
+    if (!field_text(frame->body, "", "response_id", PARSE_MAX_ID, &response_id, &frame->error) ||
+        !field_integer(frame->body, "", "starting_after", 0, FIELD_MAX_INTEGER, &after,
+                       &frame->error))
+        return false;
+    frame->first = (uint64_t)(after + 1);
+    return response_id ? true : field_missing("", "response_id", &frame->error);
+}
+
 static bool parse_type(api_frame *frame)
 {
     const char *type = NULL;
@@ -59,14 +78,17 @@ static bool parse_type(api_frame *frame)
     if (!type)
         return field_missing("", "type", &frame->error);
     if (strcmp(type, "response.create") == 0) {
+        const char *key = NULL;
         frame->type = API_FRAME_CREATE;
-        return true;
+        return field_text(frame->body, "", "idempotency_key", STORE_MAX_KEY, &key, &frame->error);
     }
     if (strcmp(type, "response.cancel") == 0) {
         frame->type = API_FRAME_CANCEL;
         return field_text(frame->body, "", "response_id", PARSE_MAX_ID, &response_id,
                           &frame->error);
     }
+    if (strcmp(type, "response.retrieve") == 0)
+        return parse_retrieve(frame);
     if (strcmp(type, "response.steer") == 0) {
         frame->steer = true;
         return api_refuse(&frame->error, 400, "steering_not_supported", NULL,
@@ -74,7 +96,8 @@ static bool parse_type(api_frame *frame)
                           "response.create.");
     }
     return api_refuse(&frame->error, 400, "invalid_value", "type",
-                      "Unknown event type '%.60s'. Known are: response.create, response.cancel.",
+                      "Unknown event type '%.60s'. Known are: response.create, response.retrieve, "
+                      "response.cancel.",
                       type);
 }
 
@@ -118,15 +141,46 @@ void api_frame_free(api_frame *frame)
     free(frame);
 }
 
+/* Reads what is kept; of a CANCEL, the closing event alone. NULL: refused. */
+static api_call *follow(run_runtime *runtime, const api_frame *frame, const run_caller *caller,
+                        api_error *error)
+{
+    const char *id = api_frame_response_id(frame);
+    bool cancel = frame->type == API_FRAME_CANCEL;
+    api_call *call = NULL;
+    run_log *log = run_logs_find(run_logs_of(runtime), caller->tenant, id);
+    if (log && run_log_is_stored(log)) {
+        if (cancel || follow_check(log, frame->first, error))
+            call = follow_stream(runtime, log, API_STREAM, frame->lane,
+                                 cancel ? RESPONSES_LAST : frame->first, error);
+    } else {
+        run_record *record = run_find(runtime, caller, id, false);
+        if (record)
+            api_refuse_expired(error, id);
+        else
+            api_refuse(error, 404, "response_not_found", "response_id",
+                       "Response with id '%.100s' not found.", id);
+        run_record_release(record);
+    }
+    run_log_release(log);
+    return call;
+}
+
 api_call *api_frame_start(run_runtime *runtime, api_frame *frame, const run_caller *caller,
                           run_record *parent, run_listener listener)
 {
     api_error error;
     api_context context = {
         .runtime = runtime, .caller = caller ? *caller : RUN_NOBODY, .listener = listener};
-    parse_env env = responses_env(&context, parent);
-    api_call *call =
-        responses_start(&env, runtime, frame->body, frame->lane, API_STREAM, listener, &error);
+    responses_order order = {.body = frame->body,
+                             .key = json_get_text(frame->body, "idempotency_key"),
+                             .key_name = "idempotency_key",
+                             .lane = frame->lane,
+                             .parent = parent,
+                             .kind = API_STREAM};
+    bool again = frame->retrieve || frame->type == API_FRAME_CANCEL;
+    api_call *call = again ? follow(runtime, frame, &context.caller, &error)
+                           : responses_start(&context, &order, &error);
     if (call)
         return call;
     char *text = api_error_frame_text(&error, frame->lane);

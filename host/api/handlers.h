@@ -11,6 +11,7 @@
 
 #include "api/call.h"
 #include "api/parse.h"
+#include "api/repeat.h"
 #include "api/route.h"
 
 typedef struct api_context {
@@ -27,10 +28,18 @@ api_call *responses_create(const api_context *context);
 api_call *responses_input_tokens(const api_context *context);
 /* The environment of a request in this context; it borrows both. */
 parse_env responses_env(const api_context *context, run_record *parent);
-/* Parses and starts a request. lane: see responses_events.h. NULL: refused, *error says
+/* What is asked for, and how it is to be answered. */
+typedef struct responses_order {
+    const cJSON *body;
+    const char *key;      /* Idempotency-Key, or NULL                 */
+    const char *key_name; /* where it stands, for errors              */
+    const char *lane;     /* stream_id, or NULL                       */
+    run_record *parent;   /* from the connection's memory, borrowed, or NULL */
+    enum api_call_kind kind;
+} responses_order;
+/* Parses and starts a request, or joins the one of the same key. NULL: refused, *error says
  * why; nothing runs. */
-api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
-                          const char *lane, enum api_call_kind kind, run_listener listener,
+api_call *responses_start(const api_context *context, const responses_order *order,
                           api_error *error);
 
 /* responses_read.c */

@@ -88,7 +88,7 @@ static void on_event(api_call *call, void *arg, run_event *event, api_emit emit,
     call_set_error(call, &error);
 }
 
-static const call_dialect dialect = {on_event, close_state};
+static const call_dialect dialect = {on_event, close_state, NULL};
 
 later *later_open(const api_context *context, const char *what, const char *id)
 {

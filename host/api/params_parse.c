@@ -3,13 +3,14 @@
  *
  * Beside the parameters that OpenAI documents stand those that clients of other local
  * servers send at the top level: top_k, min_p, penalties, seed, stop, min_tokens,
- * ignore_eos, chat_template_kwargs. priority is ours: which class a turn is served in. Pure; runs
- * where parsing runs.
+ * ignore_eos, cache_salt, chat_template_kwargs. priority is ours: which class a turn is
+ * served in. Pure; runs where parsing runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "api/parse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,20 @@ bool params_stop(parse_state *s)
         if (!add_stop(s, each, path))
             return false;
     }
+    return true;
+}
+
+/* Any text will do: it is hashed and compared, and never shown. */
+bool params_cache_salt(parse_state *s)
+{
+    const char *salt = NULL;
+    if (!field_text(s->body, "", "cache_salt", RUN_MAX_SALT, &salt, s->error))
+        return false;
+    if (salt && !salt[0])
+        return api_refuse(s->error, 400, "invalid_value", "cache_salt",
+                          "'cache_salt' is empty; leave it out, or give it from 1 to %d bytes.",
+                          RUN_MAX_SALT);
+    snprintf(s->request->cache_salt, sizeof s->request->cache_salt, "%s", salt ? salt : "");
     return true;
 }
 
@@ -232,7 +247,7 @@ static bool parse_text(parse_state *s)
 
 bool params_parse(parse_state *state)
 {
-    return params_sampling(state) && params_stop(state) && params_priority(state) &&
-           parse_limits(state) && parse_logprobs(state) && parse_reasoning(state) &&
-           parse_text(state);
+    return params_sampling(state) && params_stop(state) && params_cache_salt(state) &&
+           params_priority(state) && parse_limits(state) && parse_logprobs(state) &&
+           parse_reasoning(state) && parse_text(state);
 }

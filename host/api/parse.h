@@ -7,6 +7,7 @@
  *
  *   responses_parse.c    a Responses request as a whole, its links, its echo
  *   items_parse.c        its input items
+ *   keep_parse.c         what becomes of it without its client
  *   params_parse.c       sampling, limits, reasoning, text
  *   tools_parse.c        tools and tool_choice, of Chat too
  *   chat_parse.c         a Chat Completions request as a whole
@@ -36,6 +37,8 @@
 typedef struct parse_env {
     const base_clock *clock;
     const run_caller *caller; /* who asks; NULL: RUN_NOBODY                  */
+    const char *key;          /* Idempotency-Key, or NULL; then:             */
+    const char *key_hash;     /* of what is asked for with it                */
     run_record *parent;       /* from the connection's memory, borrowed, or NULL */
     void *context;            /* for the functions                               */
     run_model *(*find_model)(void *context, const char *name); /* NULL: unknown           */
@@ -86,6 +89,9 @@ bool parse_refuse_model(const parse_env *env, const char *name, api_error *error
 /* Each takes its members from state->body into state->request and into the echo. */
 bool params_parse(parse_state *state);
 bool tools_parse(parse_state *state);
+/* disconnect, and for Responses background too. Both need request->store. */
+bool keep_parse(parse_state *state);
+bool background_parse(parse_state *state);
 /* Adds to request->items. Needs request->parent and request->conversation. */
 bool items_parse(parse_state *state);
 /* The same for the list "items", of at most PARSE_MAX_ADDED; absent: none. */
@@ -98,6 +104,7 @@ bool conversation_refuse(enum run_conversation_answer answer, const char *id, co
 bool parse_model(parse_state *state);
 bool params_sampling(parse_state *state); /* from temperature to seed */
 bool params_stop(parse_state *state);
+bool params_cache_salt(parse_state *state);
 bool params_priority(parse_state *state);
 bool params_template_kwargs(parse_state *state); /* what is switched in chat_template_kwargs */
 bool messages_parse(parse_state *state);

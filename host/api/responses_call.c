@@ -10,8 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/follow.h"
 #include "api/handlers.h"
 #include "api/responses_events.h"
+#include "api/responses_object.h"
+#include "run/logs.h"
+#include "run/replay.h"
 
 /* ------------------------------------------------- parse_env over a runtime -- */
 
@@ -76,26 +80,55 @@ static void close_state(void *state)
     responses_stream_close(state);
 }
 
-static const call_dialect responses_dialect = {on_event, close_state};
+static const call_dialect responses_dialect = {on_event, close_state, NULL};
 
-api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSON *body,
-                          const char *lane, enum api_call_kind kind, run_listener listener,
-                          api_error *error)
+/* Whoever asks for a background response reads its events like anybody who comes later. */
+static api_call *start_background(run_runtime *runtime, run_request *request, const char *lane,
+                                  enum api_call_kind kind, api_error *error)
 {
+    char id[CLOCK_ID_SIZE];
     run_refusal refusal = {0};
-    run_request *request = responses_parse(body, env, error);
+    run_turn *turn = NULL;
+    memcpy(id, request->id, sizeof id);
+    if (!run_start(runtime, request, (run_listener){0}, &turn, &refusal)) {
+        api_refuse_run(error, &refusal, "input");
+        return NULL;
+    }
+    run_turn_release(turn);
+    run_log *log = run_logs_find(run_logs_of(runtime), NULL, id);
+    api_call *call = NULL;
+    if (!log)
+        api_refuse_memory(error);
+    else if (kind == API_STREAM)
+        call = follow_stream(runtime, log, kind, lane, 0, error);
+    else
+        call = follow_accepted(runtime, log, error);
+    run_log_release(log);
+    return call;
+}
+
+static api_call *start_new(const api_context *context, const responses_order *order,
+                           const parse_env *env, api_error *error)
+{
+    run_runtime *runtime = context->runtime;
+    run_refusal refusal = {0};
+    run_request *request = responses_parse(order->body, env, error);
     if (!request)
         return NULL;
-    responses_stream *stream = responses_stream_open(request, lane);
-    api_call *call = stream ? call_running(kind, &responses_dialect, stream) : NULL;
+    if (request->background)
+        return start_background(runtime, request, order->lane, order->kind, error);
+    bool kept = request->keep_events;
+    responses_stream *stream = responses_stream_open(request, order->lane);
+    api_call *call = stream ? call_running(order->kind, &responses_dialect, stream) : NULL;
     if (!call) {
         run_request_free(request);
         api_refuse_memory(error);
         return NULL;
     }
     memcpy(call->id, request->id, sizeof call->id);
-    if (run_start(runtime, request, listener, call->turns, &refusal)) {
+    if (run_start(runtime, request, context->listener, call->turns, &refusal)) {
         call->n_turns = 1;
+        call->log = kept ? run_logs_find(run_logs_of(runtime), NULL, call->id) : NULL;
         return call;
     }
     api_call_free(call);
@@ -103,17 +136,69 @@ api_call *responses_start(const parse_env *env, run_runtime *runtime, const cJSO
     return NULL;
 }
 
+/* ------------------------------------------------------------- once more -- */
+
+/* The answer of a stored response whose events are not kept. */
+static api_call *answer_again(const api_context *context, const responses_order *order,
+                              run_record *record, api_error *error)
+{
+    responses_stream *stream = responses_stream_replay(record, order->lane);
+    api_call *call = stream ? call_running(order->kind, &responses_dialect, stream) : NULL;
+    if (call && run_replay(record, context->listener)) {
+        memcpy(call->id, record->id, strnlen(record->id, sizeof call->id - 1));
+        return call;
+    }
+    api_call_free(call);
+    api_refuse(error, 500, "server_error", NULL, "The stored response could not be read.");
+    return NULL;
+}
+
+static api_call *join(const api_context *context, const responses_order *order, run_log *log,
+                      api_error *error)
+{
+    bool background = run_log_is_background(log), stream = order->kind == API_STREAM;
+    if (!follow_check(log, 0, error)) { /* too much was said to keep it all */
+        run_record *record = run_find(context->runtime, &context->caller, run_log_id(log), false);
+        api_call *call = record ? answer_again(context, order, record, error) : NULL;
+        run_record_release(record);
+        return call;
+    }
+    if (background && !stream)
+        return follow_accepted(context->runtime, log, error);
+    return follow_stream(context->runtime, log, order->kind, order->lane, 0, error);
+}
+
+api_call *responses_start(const api_context *context, const responses_order *order,
+                          api_error *error)
+{
+    repeat before;
+    parse_env env = responses_env(context, order->parent);
+    if (!repeat_open(&before, context->runtime, &context->caller, order->key, order->key_name,
+                     "/responses", order->body, error))
+        return NULL;
+    env.key = before.key;
+    env.key_hash = before.hash;
+    api_call *call = before.log      ? join(context, order, before.log, error)
+                     : before.record ? answer_again(context, order, before.record, error)
+                                     : start_new(context, order, &env, error);
+    repeat_clear(&before);
+    return call;
+}
+
 /* -------------------------------------------------------------- the endpoints -- */
 
 api_call *responses_create(const api_context *context)
 {
     api_error error;
-    parse_env env = responses_env(context, NULL);
     cJSON *body = handlers_body(context->request->body, context->request->body_size, &error);
     api_call *call = NULL;
     if (body) {
-        enum api_call_kind kind = json_get_bool(body, "stream", false) ? API_STREAM : API_FOLD;
-        call = responses_start(&env, context->runtime, body, NULL, kind, context->listener, &error);
+        responses_order order = {.body = body,
+                                 .key = context->request->key,
+                                 .key_name = "Idempotency-Key",
+                                 .kind =
+                                     json_get_bool(body, "stream", false) ? API_STREAM : API_FOLD};
+        call = responses_start(context, &order, &error);
     }
     cJSON_Delete(body);
     return call ? call : call_refused(&error);

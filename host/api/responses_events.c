@@ -2,7 +2,7 @@
  * api/responses_events.c - a turn's events in the Responses dialect. See the header.
  *
  *   run            client
- *   CREATED        response.created
+ *   CREATED        response.created; of a background response also response.queued
  *   IN_PROGRESS    response.in_progress
  *   ITEM_BEGIN     response.output_item.added, response.content_part.added (not of a call)
  *   DELTA          response.output_text.delta | .reasoning_text.delta |
@@ -37,8 +37,11 @@ struct responses_stream {
     run_record *record;   /* after END; NULL: there was no memory for it */
     run_usage usage;      /* after END                                  */
     uint64_t next_number; /* sequence_number of the next event          */
-    buf text;             /* the event that is being written            */
-    bool broken;          /* an event was lost                          */
+    uint64_t first;       /* of the first one that is sent              */
+    bool background;
+    bool resumed; /* items may be missing from output           */
+    buf text;     /* the event that is being written            */
+    bool broken;  /* an event was lost                          */
 };
 
 /* Where an event goes while it is written. */
@@ -99,8 +102,9 @@ static void finish(const sender *to, const char *type)
         stream->broken = true;
     if (stream->broken)
         return;
-    stream->next_number++;
-    to->emit(to->arg, type, stream->text.data, stream->text.size);
+    bool last = stream->first == RESPONSES_LAST && to->event->type == RUN_END;
+    if (stream->next_number++ >= stream->first || last)
+        to->emit(to->arg, type, stream->text.data, stream->text.size);
 }
 
 /* ,"output_index","item_id" and, where the item has parts, "content_index" */
@@ -181,12 +185,10 @@ static void send_response(const sender *to, const char *type, const responses_vi
     finish(to, type);
 }
 
-static responses_view view_running(const responses_stream *stream)
+static responses_view view_running(const responses_stream *stream, const char *status)
 {
-    return (responses_view){.id = stream->id,
-                            .status = "in_progress",
-                            .created_ms = stream->created_ms,
-                            .echo = stream->echo};
+    return (responses_view){
+        .id = stream->id, .status = status, .created_ms = stream->created_ms, .echo = stream->echo};
 }
 
 static void send_item_begin(const sender *to)
@@ -211,6 +213,10 @@ static void send_delta(const sender *to)
     const char *type = names_of[event->kind].delta;
     if (!event->text || (!*event->text && !event->logprobs))
         return;
+    if (to->stream->next_number < to->stream->first) { /* most of what is skipped */
+        to->stream->next_number++;
+        return;
+    }
     buf *out = begin(to, type);
     add_place(out, event);
     add_text(out, "delta", event->text);
@@ -265,7 +271,7 @@ static void on_item_end(const sender *to, run_event *event)
 static responses_view view_finished(const responses_stream *stream, cJSON **result)
 {
     const run_record *record = stream->record;
-    responses_view view = view_running(stream);
+    responses_view view = view_running(stream, "failed");
     view.status = record ? record->status : "failed";
     view.completed_ms = record ? record->completed_ms : stream->created_ms;
     view.output = stream->output;
@@ -300,27 +306,59 @@ static void send_end(const sender *to)
     free(text);
 }
 
+/* Who did not see all items takes them from the record. */
+static void complete_output(responses_stream *stream)
+{
+    cJSON *output = NULL;
+    cJSON *each;
+    const char *text = stream->record ? stream->record->output : NULL;
+    if (!text || json_parse(text, strlen(text), &output, NULL) != PAWL_OK)
+        return;
+    cJSON_ArrayForEach(each, output)
+    {
+        stream->broken = stream->broken || !responses_item_complete(each);
+    }
+    cJSON_Delete(stream->output);
+    stream->output = output;
+}
+
 static void on_end(const sender *to, const run_event *event)
 {
     responses_stream *stream = to->stream;
     stream->record = event->record ? run_record_retain(event->record) : NULL;
     stream->usage = event->usage;
+    if (stream->resumed)
+        complete_output(stream);
     if (to->emit)
         send_end(to);
+}
+
+static void send_created(const sender *to)
+{
+    const responses_stream *stream = to->stream;
+    responses_view view = view_running(stream, stream->background ? "queued" : "in_progress");
+    send_response(to, "response.created", &view);
+    if (stream->background)
+        send_response(to, "response.queued", &view);
+}
+
+static void send_in_progress(const sender *to)
+{
+    responses_view view = view_running(to->stream, "in_progress");
+    send_response(to, "response.in_progress", &view);
 }
 
 void responses_stream_event(responses_stream *stream, run_event *event, api_emit emit, void *arg)
 {
     sender to = {stream, event, emit, arg};
-    responses_view running = view_running(stream);
     switch (event->type) {
     case RUN_CREATED:
         if (emit)
-            send_response(&to, "response.created", &running);
+            send_created(&to);
         break;
     case RUN_IN_PROGRESS:
         if (emit)
-            send_response(&to, "response.in_progress", &running);
+            send_in_progress(&to);
         break;
     case RUN_ITEM_BEGIN:
         if (emit)
@@ -363,21 +401,78 @@ int responses_stream_body(responses_stream *stream, buf *out)
     return status;
 }
 
-responses_stream *responses_stream_open(const run_request *request, const char *lane)
+bool responses_stream_add(const responses_stream *stream, const char *status, buf *out)
+{
+    responses_view view = view_running(stream, status);
+    return responses_object_add(out, &view);
+}
+
+void responses_stream_lost(const responses_stream *stream, const api_error *error, api_emit emit,
+                           void *arg)
+{
+    char *text = api_error_frame_text(error, stream->lane);
+    if (text)
+        emit(arg, "error", text, strlen(text));
+    free(text);
+}
+
+uint64_t responses_stream_numbers(const run_tally *tally, bool background)
+{
+    uint64_t n = tally->n[RUN_CREATED][0] * (background ? 2 : 1) + tally->n[RUN_IN_PROGRESS][0] +
+                 tally->n[RUN_END][0];
+    for (int kind = RUN_ITEM_MESSAGE; kind <= RUN_ITEM_CALL; kind++) {
+        uint64_t part = names_of[kind].part_type ? 1 : 0;
+        n += tally->n[RUN_ITEM_BEGIN][kind] * (1 + part) + tally->n[RUN_DELTA][kind] +
+             tally->n[RUN_ITEM_END][kind] * (2 + part);
+    }
+    return n;
+}
+
+/* Takes the echo in every case. */
+static responses_stream *new_stream(const char *id, int64_t created_ms, cJSON *echo,
+                                    const char *lane)
 {
     responses_stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
+    if (!stream) {
+        cJSON_Delete(echo);
         return NULL;
+    }
     buf_init(&stream->text, MAX_EVENT_BYTES);
-    memcpy(stream->id, request->id, sizeof stream->id);
-    stream->created_ms = request->created_ms;
-    stream->echo = cJSON_Duplicate(request->echo, true);
+    memcpy(stream->id, id, strnlen(id, sizeof stream->id - 1));
+    stream->created_ms = created_ms;
+    stream->echo = echo;
+    stream->background = json_get_bool(echo, "background", false);
     stream->output = cJSON_CreateArray();
     stream->lane = lane ? strdup(lane) : NULL;
     if (stream->echo && stream->output && (!lane || stream->lane))
         return stream;
     responses_stream_close(stream);
     return NULL;
+}
+
+responses_stream *responses_stream_open(const run_request *request, const char *lane)
+{
+    return new_stream(request->id, request->created_ms, cJSON_Duplicate(request->echo, true), lane);
+}
+
+responses_stream *responses_stream_resume(const run_log *log, cJSON *echo, const char *lane,
+                                          uint64_t first, const run_tally *skipped)
+{
+    responses_stream *stream = new_stream(run_log_id(log), run_log_created(log), echo, lane);
+    if (!stream)
+        return NULL;
+    stream->next_number = responses_stream_numbers(skipped, stream->background);
+    stream->first = first;
+    stream->resumed = true;
+    return stream;
+}
+
+responses_stream *responses_stream_replay(const run_record *record, const char *lane)
+{
+    cJSON *echo = NULL;
+    if (json_parse(record->request, strlen(record->request), &echo, NULL) != PAWL_OK)
+        return NULL;
+    return new_stream(record->id, record->created_ms, echo, lane);
 }
 
 void responses_stream_close(responses_stream *stream)

@@ -66,17 +66,10 @@ bool parse_model(parse_state *s)
 /* What is documented, means something, and is not there. */
 static bool refuse_unsupported(parse_state *s)
 {
-    bool background = false;
     if (json_get(s->body, "prompt"))
         return api_refuse(s->error, 400, "unsupported_parameter", "prompt",
                           "Prompt templates are not supported here; give 'instructions' and "
                           "'input' instead.");
-    if (!field_bool(s->body, "", "background", &background, s->error))
-        return false;
-    if (background)
-        return api_refuse(s->error, 400, "unsupported_parameter", "background",
-                          "Background responses are not supported here; leave 'background' out and "
-                          "read the response as it comes.");
     return true;
 }
 
@@ -264,6 +257,14 @@ run_request *parse_new_request(const parse_env *env)
     run_request *request = run_request_new(env->clock);
     if (request && env->caller)
         request->caller = *env->caller;
+    if (request && env->key) {
+        request->key = strdup(env->key);
+        snprintf(request->key_hash, sizeof request->key_hash, "%s", env->key_hash);
+        if (!request->key) {
+            run_request_free(request);
+            return NULL;
+        }
+    }
     return request;
 }
 
@@ -280,8 +281,8 @@ run_request *responses_parse(const cJSON *body, const parse_env *env, api_error 
     }
     if (refuse_unsupported(&state) && parse_model(&state) && parse_instructions(&state) &&
         metadata_parse(&state) && parse_echoed_texts(&state) && parse_switches(&state) &&
-        params_parse(&state) && tools_parse(&state) && parse_parent(&state) &&
-        parse_conversation(&state) && items_parse(&state))
+        background_parse(&state) && params_parse(&state) && tools_parse(&state) &&
+        parse_parent(&state) && parse_conversation(&state) && items_parse(&state))
         return request;
     run_request_free(request);
     return NULL;

@@ -53,6 +53,15 @@ static bool grow(buf *b, size_t more)
     return true;
 }
 
+void buf_trim(buf *b)
+{
+    char *data = b->data ? realloc(b->data, b->size + 1) : NULL;
+    if (!data)
+        return;
+    b->data = data;
+    b->room = b->size + 1;
+}
+
 bool buf_add(buf *b, const void *data, size_t size)
 {
     if (!grow(b, size))

@@ -31,6 +31,7 @@ bool buf_add(buf *b, const void *data, size_t size); /* false: dropped         *
 bool buf_add_text(buf *b, const char *text);
 bool buf_printf(buf *b, const char *format, ...) PAWL_PRINTF(2, 3);
 const char *buf_text(const buf *b); /* "" when nothing was appended            */
+void buf_trim(buf *b);              /* gives back the memory that is not in use       */
 char *buf_take(buf *b);             /* the bytes, now the caller's to free(); NULL if failed */
 pawl_bytes buf_bytes(const buf *b);
 pawl_sink buf_sink(buf *b); /* a plugin's sink that appends here       */

@@ -9,15 +9,23 @@
 #include <openssl/evp.h>
 #include <string.h>
 
+static pawl_status finish_binary(EVP_MD_CTX *context, uint8_t sum[DIGEST_SIZE], pawl_error *error)
+{
+    unsigned char all[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    if (EVP_DigestFinal_ex(context, all, &size) != 1 || size != DIGEST_SIZE)
+        return pawl_fail(error, PAWL_E_INTERNAL, "SHA-256 failed");
+    memcpy(sum, all, DIGEST_SIZE);
+    return PAWL_OK;
+}
+
 static pawl_status finish(EVP_MD_CTX *context, char hex[DIGEST_HEX_SIZE], pawl_error *error)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    if (EVP_DigestFinal_ex(context, sum, &size) != 1 || size != 32)
-        return pawl_fail(error, PAWL_E_INTERNAL, "SHA-256 failed");
-    for (unsigned i = 0; i < size; i++)
+    uint8_t sum[DIGEST_SIZE];
+    pawl_status status = finish_binary(context, sum, error);
+    for (unsigned i = 0; !status && i < DIGEST_SIZE; i++)
         snprintf(hex + 2 * i, 3, "%02x", sum[i]);
-    return PAWL_OK;
+    return status;
 }
 
 static pawl_status begin(EVP_MD_CTX **context, pawl_error *error)
@@ -38,6 +46,25 @@ pawl_status digest_bytes(const void *data, size_t size, char hex[DIGEST_HEX_SIZE
         return status;
     EVP_DigestUpdate(context, data, size);
     status = finish(context, hex, error);
+    EVP_MD_CTX_free(context);
+    return status;
+}
+
+pawl_status digest_pieces(const pawl_bytes *pieces, size_t n_pieces, uint8_t sum[DIGEST_SIZE],
+                          pawl_error *error)
+{
+    EVP_MD_CTX *context;
+    pawl_status status = begin(&context, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < n_pieces; i++) {
+        uint8_t size[8];
+        for (size_t k = 0; k < sizeof size; k++)
+            size[k] = (uint8_t)(pieces[i].size >> 8 * k);
+        EVP_DigestUpdate(context, size, sizeof size);
+        EVP_DigestUpdate(context, pieces[i].data, (size_t)pieces[i].size);
+    }
+    status = finish_binary(context, sum, error);
     EVP_MD_CTX_free(context);
     return status;
 }

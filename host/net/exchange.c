@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+#define PUMP_EVENTS 128                /* in one go, before others have theirs   */
+#define PUMP_BYTES ((size_t)256 << 10) /* that may wait for the client meanwhile */
+
 static exchange *of_made(inbox_item *item)
 {
     return (exchange *)((char *)item - offsetof(exchange, made));
@@ -19,6 +22,11 @@ static void settle(exchange *ex)
 {
     if (!ex->over || !ex->released || ex->pinned)
         return;
+    if (ex->pulled) {
+        api_call_unplug(ex->call); /* nobody wakes us from here on */
+        if (atomic_load(&ex->waking))
+            return; /* deliver_more() comes back here */
+    }
     conn *c = ex->conn;
     api_call *call = ex->call;
     ex->owner->free(ex); /* which may still look at the call */
@@ -109,23 +117,80 @@ static void take_held(exchange *ex)
     }
 }
 
+/* ------------------------------------------------------------------- pulling -- */
+
+static void deliver_more(inbox_item *item)
+{
+    exchange *ex = (exchange *)((char *)item - offsetof(exchange, more));
+    atomic_store(&ex->waking, false);
+    exchange_pump(ex);
+}
+
+/* [any] */
+static void wake(void *arg)
+{
+    exchange *ex = arg;
+    if (!atomic_exchange(&ex->waking, true))
+        inbox_push(&ex->conn->server->inbox, &ex->more, true);
+}
+
+static bool has_room(const exchange *ex)
+{
+    return ex->conn->wsi && ex->conn->out.bytes < PUMP_BYTES;
+}
+
+void exchange_pump(exchange *ex)
+{
+    enum api_pull got = API_PULL_MORE;
+    if (!ex->pulled || ex->pinned)
+        return;
+    ex->pinned = true;
+    for (int n = 0; !ex->over && n < PUMP_EVENTS && got == API_PULL_MORE && has_room(ex); n++)
+        got = api_call_pull(ex->call, emit, ex);
+    if (!ex->over && got == API_PULL_MORE && has_room(ex))
+        wake(ex); /* after the others */
+    if (got == API_PULL_DONE) {
+        finish(ex);
+        ex->owner->on_over(ex);
+    }
+    ex->pinned = false;
+    settle(ex);
+}
+
+/* Its client is there no longer, and no event will come by itself. */
+static void end_pulled(exchange *ex)
+{
+    if (ex->pulled && ex->released && !ex->over)
+        finish(ex);
+}
+
+/* -------------------------------------------------------------------- making -- */
+
 /* [loop] */
 static void deliver_made(inbox_item *item)
 {
     exchange *ex = of_made(item);
     ex->ready = true;
+    ex->pulled = ex->call && api_call_is_pulled(ex->call);
     if (ex->call && ex->cancelled)
         api_call_cancel(ex->call);
+    else if (ex->call && ex->left)
+        api_call_leave(ex->call);
     if (!ex->call || api_call_kind(ex->call) == API_REPLY)
         finish(ex);
     ex->pinned = true;
     if (!ex->released)
         ex->owner->on_ready(ex);
     ex->pinned = false;
-    if (ex->over)
+    if (ex->pulled) {
+        api_call_on_more(ex->call, wake, ex);
+        end_pulled(ex);
+        exchange_pump(ex);
+    } else if (ex->over) {
         settle(ex);
-    else
+    } else {
         take_held(ex);
+    }
 }
 
 /* [worker] */
@@ -144,8 +209,11 @@ bool exchange_start(exchange *ex, const exchange_owner *owner, conn *c)
     ex->made.deliver = deliver_made;
     ex->held = NULL;
     ex->held_last = &ex->held;
+    ex->more.deliver = deliver_more;
     atomic_init(&ex->lost, false);
-    ex->ready = ex->over = ex->released = ex->cancelled = ex->pinned = false;
+    atomic_init(&ex->waking, false);
+    ex->ready = ex->pulled = ex->over = ex->released = ex->cancelled = ex->left = ex->pinned =
+        false;
     c->server->n_jobs++;
     conn_retain(c);
     if (run_defer(c->server->runtime, make, ex))
@@ -164,8 +232,19 @@ void exchange_cancel(exchange *ex)
         api_call_cancel(ex->call);
 }
 
+void exchange_leave(exchange *ex)
+{
+    if (ex->left || ex->cancelled || ex->over)
+        return;
+    ex->left = true;
+    if (ex->ready && ex->call)
+        api_call_leave(ex->call);
+}
+
 void exchange_release(exchange *ex)
 {
     ex->released = true;
+    if (!ex->pinned)
+        end_pulled(ex);
     settle(ex);
 }

@@ -13,6 +13,9 @@
  *
  * Events may come before the call does; they are held back until it is there.
  *
+ * A call that reads kept events is pulled instead: as long as its client takes what it is
+ * sent, some events at a time. It is over as soon as its client goes.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef NET_EXCHANGE_H
@@ -52,21 +55,29 @@ struct exchange {
      * which compilers read several at once. */
     atomic_bool lost;
     inbox_item made;
+    inbox_item more;      /* there is something to pull                           */
+    atomic_bool waking;   /* it is on its way                                     */
     exchange_event end;   /* of the END event, which must not lack memory    */
     exchange_event *held; /* events that came before the call, oldest first  */
     exchange_event **held_last;
     bool ready;
+    bool pulled; /* it is ready, and its call reads kept events    */
     bool over;
     bool released;
     bool cancelled; /* as soon as the call is there, if it is not yet */
+    bool left;      /* likewise                                       */
     bool pinned;    /* its owner is being called                      */
 };
 
 /* Hands the exchange to the worker. False: the worker's queue is full, or the runtime
  * stops; nothing was started and nothing is to be released. */
 bool exchange_start(exchange *ex, const exchange_owner *owner, conn *c);
-/* The client does not want the answer; on_over() still comes, unless released. */
+/* Nobody wants the answer; on_over() still comes, unless released. */
 void exchange_cancel(exchange *ex);
+/* The client has gone; what it asked for ends or runs on, as it wished. To be released. */
+void exchange_leave(exchange *ex);
+/* The client can take more. May be the end of the exchange. */
+void exchange_pump(exchange *ex);
 /* The owner needs it no longer; it is freed when it is over. */
 void exchange_release(exchange *ex);
 

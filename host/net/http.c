@@ -43,6 +43,7 @@ static api_call *make_call(exchange *ex, run_listener listener)
                                 .body = x->body,
                                 .body_size = x->body_size,
                                 .request_id = x->request_id,
+                                .key = x->key,
                                 .caller = &x->caller};
     api_call *call = api_http(ex->conn->server->runtime, &request, listener);
     free(x->body);
@@ -85,6 +86,7 @@ static void drop_exchange(http_exchange *x)
     free(x->path);
     free(x->query);
     free(x->body);
+    free(x->key);
     free(x);
 }
 
@@ -293,7 +295,8 @@ static void run(http_conn *h)
     x->path = h->head.path;
     x->query = h->head.query;
     x->caller = c->caller;
-    h->head.path = h->head.query = NULL;
+    x->key = h->head.key;
+    h->head.path = h->head.query = h->head.key = NULL;
     memcpy(x->request_id, h->request_id, sizeof x->request_id);
     x->began = h->began;
     conn_uncount_bytes(c, h->body.size);
@@ -345,6 +348,8 @@ static int on_writable(http_conn *h)
 {
     if (http_has_output(h) && http_write(h))
         return -1;
+    if (h->exchange && h->phase == HTTP_RUNNING)
+        exchange_pump(&h->exchange->base);
     if (http_has_output(h))
         conn_want_write(&h->base);
     else if (h->phase == HTTP_READY)
@@ -405,7 +410,7 @@ static void on_gone(conn *c)
 {
     http_conn *h = as_http(c);
     if (h->exchange)
-        exchange_cancel(&h->exchange->base);
+        exchange_leave(&h->exchange->base);
     reset(h);
 }
 

@@ -31,6 +31,7 @@ typedef struct http_exchange {
     exchange base; /* first */
     char *path;
     char *query;
+    char *key; /* Idempotency-Key, or NULL */
     const char *method;
     char *body; /* freed as soon as the call is made */
     size_t body_size;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define MAX_KEY 255     /* characters of an Idempotency-Key */
 #define MAX_HEADER 1024 /* of those that are looked at; the rest may be longer */
 
 #define DRAIN_RETRY_S 5 /* after which a server that shuts down may be back */
@@ -121,6 +122,21 @@ static bool read_framing(conn *c, http_head *head, http_refusal *refusal)
     return true;
 }
 
+/* What it may be made of, host/api knows; here is only how long it may be. */
+static bool read_key(conn *c, http_head *head, http_refusal *refusal)
+{
+    static const char name[] = "idempotency-key:";
+    char key[MAX_KEY + 2];
+    int n = lws_hdr_custom_length(c->wsi, name, sizeof name - 1);
+    if (n < 0)
+        return true;
+    if (n > MAX_KEY || lws_hdr_custom_copy(c->wsi, key, sizeof key, name, sizeof name - 1) != n)
+        return http_refuse(refusal, 400, "invalid_value",
+                           "The header Idempotency-Key may have %d characters.", MAX_KEY);
+    head->key = strndup(key, (size_t)n);
+    return head->key || http_refuse(refusal, 500, "server_error", "There is no memory left.");
+}
+
 bool http_head_read(conn *c, http_head *head, http_refusal *refusal)
 {
     char *uri = NULL;
@@ -142,14 +158,15 @@ bool http_head_read(conn *c, http_head *head, http_refusal *refusal)
     head->query = get_query(c);
     if (!head->path || !head->query)
         return http_refuse(refusal, 400, "invalid_request", "The URL is not valid.");
-    return true;
+    return read_key(c, head, refusal);
 }
 
 void http_head_clear(http_head *head)
 {
     free(head->path);
     free(head->query);
-    head->path = head->query = NULL;
+    free(head->key);
+    head->path = head->query = head->key = NULL;
 }
 
 static bool is_path(const http_head *head, const char *wanted)

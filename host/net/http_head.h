@@ -18,6 +18,7 @@ typedef struct http_head {
     const char *method;    /* static: "GET", "POST", …                      */
     char *path;            /* decoded; NULL: it could not be read           */
     char *query;           /* encoded, "" none                              */
+    char *key;             /* Idempotency-Key, or NULL                      */
     uint64_t body_size;    /* of Content-Length                             */
     bool chunked;          /* the body has no length but chunks             */
     bool bodiless;         /* neither                                       */

@@ -149,7 +149,7 @@ static uint32_t fit_connections(uint32_t wanted)
 
 static void configure(net_server *server, const net_config *config)
 {
-    int ping = seconds_or(config->ping_interval, 30);
+    int ping = seconds_or(config->ping_interval, 15);
     server->runtime = config->runtime;
     server->clock = run_clock(config->runtime);
     server->drain = config->drain ? seconds_or(config->drain, 0) : 0;
@@ -170,8 +170,8 @@ static void configure(net_server *server, const net_config *config)
     server->max_per_address =
         config->max_per_address ? config->max_per_address : (server->max_connections + 3) / 4;
     server->tls = config->tls_cert || config->tls_key;
-    server->ping.secs_since_valid_ping = (uint16_t)(ping < 20000 ? ping : 20000);
-    server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 3);
+    server->ping.secs_since_valid_ping = (uint16_t)(ping < 10000 ? ping : 10000);
+    server->ping.secs_since_valid_hangup = (uint16_t)(server->ping.secs_since_valid_ping * 6);
     server->protocols[0] = (struct lws_protocols){
         .name = "pawl", .callback = on_callback, .rx_buffer_size = 16384, .tx_packet_size = 65536};
 }
@@ -294,6 +294,7 @@ static void on_watch(lws_sorted_usec_list_t *sul)
         next = c->next;
         conn_watch(c, lws_now_usecs());
     }
+    run_tend(server->runtime);
     lws_sul_schedule(server->context, 0, &server->watch, on_watch, LWS_US_PER_SEC);
 }
 
@@ -330,7 +331,8 @@ static bool drain(net_server *server)
               server->drain);
     set_deadline(server, server->drain);
     tell_all(server, server->drain);
-    while (!failed && !server->expired && atomic_load(&server->stops) < 2 && server->n_jobs)
+    while (!failed && !server->expired && atomic_load(&server->stops) < 2 &&
+           (server->n_jobs || run_kept_running(server->runtime)))
         failed = lws_service(server->context, 0) < 0;
     return !failed;
 }
@@ -345,6 +347,7 @@ static bool stop(net_server *server)
         log_write(PAWL_LOG_INFO, "net", "%u requests are cancelled", server->n_jobs);
     set_deadline(server, hurry ? HURRY_S : STOP_S);
     tell_all(server, 0);
+    run_cancel_kept(server->runtime); /* also those that no connection knows of */
     while (!failed && !server->expired && atomic_load(&server->stops) < 3 &&
            (server->n_conns || server->n_jobs))
         failed = lws_service(server->context, 0) < 0;

@@ -28,7 +28,7 @@ typedef struct net_config {
     uint32_t max_connections;   /* 0: 1024                                               */
     uint32_t socket_lifetime;   /* 0: 3600; NET_FOREVER: no limit                        */
     uint32_t socket_grace;      /* 0: 30, for what runs when a socket's life is over     */
-    uint32_t ping_interval;     /* 0: 30, for sockets; two misses end one                */
+    uint32_t ping_interval;     /* 0: 15, for sockets; five misses end one               */
     uint32_t comment_interval;  /* 0: 15, between bytes of an event stream               */
     uint32_t idle_timeout;      /* 0: 120, for an HTTP connection between requests       */
     uint32_t header_timeout;    /* 0: 10, from a connection to its first whole head      */

@@ -63,7 +63,7 @@ static void cut(socket_conn *s)
 {
     s->stage = SOCKET_CUTTING;
     conn_set_timer(&s->base, CUT_S);
-    socket_cancel_all(s);
+    socket_cut_all(s);
     socket_advance(s);
 }
 
@@ -119,6 +119,7 @@ static int on_writable(socket_conn *s)
         conn_sent(&s->base, true);
         if (n < 0)
             return -1;
+        socket_pull(s);
         socket_advance(s);
         if (s->base.out.first)
             conn_want_write(&s->base);

@@ -80,7 +80,10 @@ void socket_send_error(socket_conn *s, int status, const char *code, const char 
 void socket_take_message(socket_conn *s, char *data, size_t size);
 /* Starts what may run. */
 void socket_pump(socket_conn *s);
-void socket_cancel_all(socket_conn *s);
+/* The client can take more of what is kept. */
+void socket_pull(socket_conn *s);
+/* The socket's life is over: what runs ends, or runs on without it. */
+void socket_cut_all(socket_conn *s);
 /* The client has gone: cancels and forgets all turns and requests. */
 void socket_abandon(socket_conn *s);
 void socket_drop_frame(void *frame); /* for lanes_open() */

@@ -33,16 +33,21 @@ void socket_drop_frame(void *frame)
 
 /* ------------------------------------------------------------------- turns ---- */
 
-/* Takes a turn that was answered out of the socket; the next of its lane may run. */
-static void end_turn(socket_turn *t)
+static void take_out(socket_conn *s, socket_turn *t)
 {
-    socket_conn *s = socket_of(&t->base);
     socket_turn **at = &s->turns;
     while (*at != t)
         at = &(*at)->next;
     *at = t->next;
     lanes_done(s->lanes, t->of_lane);
     s->base.server->n_lanes--;
+}
+
+/* A turn was answered; the next of its lane may run. */
+static void end_turn(socket_turn *t)
+{
+    socket_conn *s = socket_of(&t->base);
+    take_out(s, t);
     exchange_release(&t->base);
     socket_pump(s);
     socket_advance(s);
@@ -175,8 +180,9 @@ void socket_pump(socket_conn *s)
 
 /* -------------------------------------------------------------- cancelling ---- */
 
-/* response.cancel: by the response's id, or what its lane runs. */
-static void cancel(socket_conn *s, const api_frame *frame)
+/* response.cancel: by the response's id, or what its lane runs. True: it does not run on
+ * this socket, so that its end is still to be told. */
+static bool cancel(socket_conn *s, const api_frame *frame)
 {
     const char *id = api_frame_response_id(frame), *name = api_frame_lane(frame);
     const lane *l = lanes_find(s->lanes, name);
@@ -184,32 +190,53 @@ static void cancel(socket_conn *s, const api_frame *frame)
         const char *own = t->base.ready ? api_call_id(t->base.call) : NULL;
         if (id ? own && strcmp(own, id) == 0 : t->of_lane == l) {
             exchange_cancel(&t->base);
-            return;
+            return false;
         }
     }
-    socket_send_error(s, 400, "response_not_found", id ? "response_id" : "stream_id",
-                      id ? "No response with this id is running on this connection."
-                         : "No response is running on this lane.",
-                      name);
+    if (id && api_cancel(s->base.server->runtime, &s->base.caller, id))
+        return true;
+    socket_send_error(
+        s, 400, "response_not_found", id ? "response_id" : "stream_id",
+        id ? "No response with this id is running." : "No response is running on this lane.", name);
+    return false;
 }
 
-void socket_cancel_all(socket_conn *s)
+void socket_pull(socket_conn *s)
 {
-    for (socket_turn *t = s->turns; t; t = t->next)
-        exchange_cancel(&t->base);
+    socket_turn *next;
+    for (socket_turn *t = s->turns; t; t = next) {
+        next = t->next;
+        exchange_pump(&t->base); /* which may end this one, but no other */
+    }
+}
+
+/* Lets go of a turn, whose client will not see its end here. */
+static void leave_turn(socket_conn *s, socket_turn *t)
+{
+    take_out(s, t);
+    exchange_leave(&t->base);
+    exchange_release(&t->base);
+}
+
+void socket_cut_all(socket_conn *s)
+{
+    socket_turn *next;
+    for (socket_turn *t = s->turns; t; t = next) {
+        next = t->next;
+        bool stays = t->base.ready && api_call_stays(t->base.call);
+        if (stays && !s->base.server->stopping)
+            leave_turn(s, t);
+        else
+            exchange_cancel(&t->base);
+    }
+    socket_pump(s); /* what waits behind them is refused */
 }
 
 void socket_abandon(socket_conn *s)
 {
-    socket_cancel_all(s);
     lanes_drop_waiting(s->lanes);
-    while (s->turns) {
-        socket_turn *t = s->turns;
-        s->turns = t->next;
-        lanes_done(s->lanes, t->of_lane);
-        s->base.server->n_lanes--;
-        exchange_release(&t->base);
-    }
+    while (s->turns)
+        leave_turn(s, s->turns);
 }
 
 /* ---------------------------------------------------------------- messages ---- */
@@ -276,7 +303,10 @@ static void take_frame(socket_conn *s, api_frame *frame, size_t size)
         queue_frame(s, frame, size);
         return;
     case API_FRAME_CANCEL:
-        cancel(s, frame);
+        if (cancel(s, frame)) {
+            queue_frame(s, frame, size);
+            return;
+        }
         break;
     case API_FRAME_REFUSED:
         text = api_frame_error(frame);

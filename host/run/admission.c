@@ -10,6 +10,14 @@
 #include "run/admission.h"
 
 #include "run/plan.h"
+#include "run/restore.h"
+
+/* What a turn would go on from. */
+typedef struct origin {
+    uint64_t shared;    /* tokens that a live sequence has state for; 0 where hit has */
+    prefix_hit hit;     /* saved state that is better, or none            */
+    prefix_chain chain; /* of the hit's tokens                            */
+} origin;
 
 static uint64_t pages_for(const run_step *step, uint64_t n_tokens)
 {
@@ -35,21 +43,14 @@ static uint64_t margin(const run_step *step, const run_turn *turn)
     return pages_for(step, end) - pages_for(step, first_need(turn));
 }
 
-static live *find(const run_step *step, const run_turn *turn, uint64_t *shared)
-{
-    return live_find(step->sequences, turn->request->caller.tenant, turn->tokens, turn->n_tokens,
-                     shared);
-}
-
 /* Pages that must be free for the turn to begin. */
-static uint64_t wanted(const run_step *step, const run_turn *turn)
+static uint64_t wanted(const run_step *step, const run_turn *turn, const origin *from)
 {
-    uint64_t shared, pages = margin(step, turn) + pages_for(step, first_need(turn));
+    uint64_t pages = margin(step, turn) + pages_for(step, first_need(turn));
     uint64_t page = step->model->info.page_tokens ? step->model->info.page_tokens : 1;
-    find(step, turn, &shared);
     for (size_t i = 0; i < step->n_active; i++)
         pages += margin(step, step->active[i].turn);
-    return pages - shared / page;
+    return pages - from->shared / page;
 }
 
 static uint64_t free_pages(const run_step *step)
@@ -57,6 +58,19 @@ static uint64_t free_pages(const run_step *step)
     uint64_t total = 0, unused = 0;
     step->model->engine_api->capacity(step->model->engine, &total, &unused);
     return unused;
+}
+
+/* Looks over all tiers; the chain is to be cleared. */
+static origin look(run_step *step, run_turn *turn)
+{
+    origin o = {0};
+    live_find(step->sequences, turn, &o.shared);
+    if (step->n_active && free_pages(step) < wanted(step, turn, &o))
+        return o; /* not now, so it need not be looked for now */
+    o.hit = run_restore_look(step, turn, o.shared, &o.chain);
+    if (o.hit.n_tokens)
+        o.shared = 0;
+    return o;
 }
 
 /* Whether the turn may take from the running one of the lowest rank. */
@@ -67,7 +81,7 @@ static bool may_preempt(const run_step *step, const run_turn *turn)
 }
 
 /* Whether the pages would suffice if all gave way who can. */
-static bool is_possible(const run_step *step, const run_turn *turn)
+static bool is_possible(const run_step *step, const run_turn *turn, const origin *from)
 {
     uint64_t pages = free_pages(step);
     for (size_t i = 0; i < step->sequences->n_entries; i++)
@@ -76,21 +90,21 @@ static bool is_possible(const run_step *step, const run_turn *turn)
     for (size_t i = 0; i < step->n_active && turn->standing.priority == RUN_INTERACTIVE; i++)
         if (step->active[i].turn->standing.priority == RUN_BATCH)
             pages += pages_for(step, first_need(step->active[i].turn));
-    return pages >= wanted(step, turn);
+    return pages >= wanted(step, turn, from);
 }
 
 /* Somebody makes room for the turn. False: nobody can. */
-static bool give_way(run_step *step, const run_turn *turn)
+static bool give_way(run_step *step, const run_turn *turn, const origin *from)
 {
-    uint64_t shared;
-    const live *source = find(step, turn, &shared);
+    uint64_t shared; /* looked for anew: a fork that found no pages may have become it */
+    const live *source = from->hit.n_tokens ? NULL : live_find(step->sequences, turn, &shared);
     if (step->n_active == step->model->max_sequences) {
         if (!may_preempt(step, turn))
             return false;
         run_step_preempt(step, step->n_active - 1, true);
         return true;
     }
-    if (step->n_active && !is_possible(step, turn))
+    if (step->n_active && !is_possible(step, turn, from))
         return false;
     if (live_evict_oldest(step->sequences, source))
         return true;
@@ -102,43 +116,78 @@ static bool give_way(run_step *step, const run_turn *turn)
     return step->n_active == 0 && live_evict_oldest(step->sequences, NULL);
 }
 
-/* PAWL_E_BUSY: not as things are. */
-static pawl_status try_once(run_step *step, run_turn *turn, pawl_error *error)
+/* A sequence with what the turn goes on from, or one that it is to be loaded into. */
+static pawl_status take(run_step *step, const run_turn *turn, const origin *from, live **entry,
+                        prefix_load **load, pawl_error *error)
 {
-    live *entry = NULL;
-    if (step->n_active == step->model->max_sequences)
-        return PAWL_E_BUSY;
-    if (step->n_active && free_pages(step) < wanted(step, turn))
-        return PAWL_E_BUSY;
-    pawl_status status = live_take(step->sequences, turn->request->caller.tenant, turn->tokens,
-                                   turn->n_tokens, &entry, error);
-    if (status)
-        return status == PAWL_E_MEMORY ? PAWL_E_BUSY : status;
-    uint64_t cached = entry->n_tokens;
-    status = step->model->engine_api->reserve(entry->sequence, first_need(turn) - cached, error);
-    if (status == PAWL_E_MEMORY && cached) {
-        live_keep(step->sequences, entry);
-        return PAWL_E_BUSY;
-    }
+    if (!from->hit.n_tokens)
+        return live_take(step->sequences, turn, entry, error);
+    /* Pinned before anything is closed for it, and saved instead. */
+    pawl_status status =
+        prefix_load_begin(step->sequences->prefix, &from->chain, &from->hit, load, error);
+    if (!status)
+        status = live_open(step->sequences, turn, entry, error);
     if (status) {
-        live_drop(step->sequences, entry);
-        return status == PAWL_E_MEMORY ? PAWL_E_BUSY : status;
+        prefix_load_end(*load);
+        *load = NULL;
+    } else {
+        (*entry)->loading = true;
     }
+    return status;
+}
+
+/* The turn is active. */
+static void begin(run_step *step, run_turn *turn, live *entry, prefix_load *load)
+{
+    uint64_t cached = entry->n_tokens;
     run_waiting_remove(step->waiting, turn);
     turn->standing.returned = false;
     if (turn->standing.paid < cached)
         turn->standing.paid = cached < turn->n_prompt ? cached : turn->n_prompt;
-    run_step_add(step, turn, entry);
+    run_step_add(step, turn, entry, load);
     if (!turn->in_progress)
         run_turn_in_progress(turn);
-    return PAWL_OK;
+    if (step->sequences->prefix && !turn->request->probe)
+        metric_add(step->model->measures[MEASURE_STORED_QUERIES],
+                   (double)(turn->n_tokens - cached));
+}
+
+/* PAWL_E_BUSY: not as things are. */
+static pawl_status try_once(run_step *step, run_turn *turn, const origin *from, pawl_error *error)
+{
+    live *entry = NULL;
+    prefix_load *load = NULL;
+    if (step->n_active && free_pages(step) < wanted(step, turn, from))
+        return PAWL_E_BUSY;
+    pawl_status status = take(step, turn, from, &entry, &load, error);
+    if (status)
+        return status == PAWL_E_MEMORY ? PAWL_E_BUSY : status;
+    uint64_t cached = entry->n_tokens;
+    status = step->model->engine_api->reserve(entry->sequence, first_need(turn) - cached, error);
+    if (!status) {
+        begin(step, turn, entry, load);
+        return PAWL_OK;
+    }
+    prefix_load_end(load);
+    if (status == PAWL_E_MEMORY && cached)
+        live_keep(step->sequences, entry);
+    else
+        live_drop(step->sequences, entry);
+    return status == PAWL_E_MEMORY ? PAWL_E_BUSY : status;
 }
 
 pawl_status run_admit(run_step *step, run_turn *turn, pawl_error *error)
 {
-    pawl_status status;
-    while ((status = try_once(step, turn, error)) == PAWL_E_BUSY && give_way(step, turn))
-        continue;
+    pawl_status status = PAWL_E_BUSY;
+    bool again = true;
+    while (status == PAWL_E_BUSY && again) {
+        bool full = step->n_active == step->model->max_sequences;
+        origin from = full ? (origin){0} : look(step, turn);
+        if (!full)
+            status = try_once(step, turn, &from, error);
+        again = status == PAWL_E_BUSY && give_way(step, turn, &from);
+        prefix_chain_clear(&from.chain);
+    }
     if (status == PAWL_E_BUSY && step->n_active == 0) /* nobody will end and make room */
         return pawl_fail(error, PAWL_E_MEMORY,
                          "the engine has no memory for the %llu tokens of this prompt",

@@ -1,12 +1,15 @@
 /*
  * run/admission.h - who gets a sequence and pages, and who has to give way.
  *
+ * A turn goes on from a live sequence or, where longer and worth it, from saved state, which
+ * is loaded into a new one while it is active already (restore.h).
+ *
  * A turn begins when the pages for its whole timeline are there (what it shares with a
  * live sequence not counted), and besides a margin that every running turn can grow by.
  * Running turns take pages as they grow. When none is left, idle sequences are closed,
  * the one that was used longest ago first; then the turn of the lowest rank is
  * preempted (waiting.h has the rank: class, then arrival). It gives up its sequence and
- * later computes its timeline again; since a token depends on the timeline and the
+ * later restores or computes its timeline again; since a token depends on the timeline and the
  * seed alone, it goes on as if nothing had been. The turn of the highest rank is never
  * preempted for memory, so one always comes to its end. A waiting interactive turn
  * takes the sequence or the memory of running batch turns.

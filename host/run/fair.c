@@ -96,7 +96,7 @@ static uint64_t floor_of(const run_fair *fair, int class)
 
 void run_fair_enter(run_fair *fair, run_turn *turn)
 {
-    int class = turn->standing.priority;
+    int class = (int)turn->standing.priority;
     run_account *account = account_of(fair, &turn->request->caller);
     if (account->turns[class] == 0) {
         uint64_t least = floor_of(fair, class);
@@ -110,7 +110,7 @@ void run_fair_enter(run_fair *fair, run_turn *turn)
 
 void run_fair_leave(run_fair *fair, run_turn *turn)
 {
-    int class = turn->standing.priority;
+    int class = (int)turn->standing.priority;
     run_account *account = turn->standing.account;
     account->turns[class]--;
     fair->turns[class]--;

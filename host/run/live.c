@@ -14,20 +14,39 @@
 /* A shared beginning shorter than this is not worth a fork. */
 #define MIN_FORK_TOKENS 16
 
-pawl_status live_set_open(live_set *set, const run_model *model, size_t max_entries,
+pawl_status live_set_open(live_set *set, const run_model *model, prefix *saved, size_t max_entries,
                           pawl_error *error)
 {
-    *set = (live_set){.model = model, .max_entries = max_entries};
+    *set = (live_set){.model = model, .prefix = saved, .max_entries = max_entries};
     set->entries = calloc(max_entries, sizeof(live *));
     if (!set->entries)
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for %zu sequences", max_entries);
     return PAWL_OK;
 }
 
+bool live_save_one(live_set *set, live *entry, bool with_end)
+{
+    return set->prefix && entry->track.chain.chunk && !entry->loading &&
+           prefix_save_one(set->prefix, &entry->track, entry->tenant, entry->sequence,
+                           entry->tokens, entry->n_tokens, with_end);
+}
+
+/* All that is not saved of it, or is no longer. */
+static void save_whole(live_set *set, live *entry)
+{
+    if (set->prefix && entry->track.chain.chunk)
+        prefix_track_look(set->prefix, &entry->track, entry->tokens, entry->n_tokens);
+    while (live_save_one(set, entry, true))
+        continue;
+}
+
 void live_set_close(live_set *set)
 {
-    while (set->n_entries)
-        live_drop(set, set->entries[set->n_entries - 1]);
+    while (set->n_entries) {
+        live *entry = set->entries[set->n_entries - 1];
+        save_whole(set, entry);
+        live_drop(set, entry);
+    }
     free(set->entries);
     set->entries = NULL;
 }
@@ -39,15 +58,17 @@ void live_drop(live_set *set, live *entry)
         i++;
     set->entries[i] = set->entries[--set->n_entries];
     set->model->engine_api->sequence_close(entry->sequence);
+    prefix_track_clear(&entry->track);
     free(entry->tokens);
     free(entry);
 }
 
 /* The one place where state that could be used again is about to be given up. */
-static void leaving(const live_set *set, const live *entry)
+static void leaving(live_set *set, live *entry)
 {
     if (entry->n_tokens)
         metric_add(set->model->measures[MEASURE_EVICTIONS], 1);
+    save_whole(set, entry);
 }
 
 void live_evict(live_set *set, live *entry)
@@ -86,17 +107,22 @@ static bool is_better(const live *entry, const live *best, uint64_t shared)
     return entry->n_tokens == shared && best->n_tokens != shared;
 }
 
+static bool is_owner(const live *entry, const run_request *request)
+{
+    return strcmp(entry->tenant, request->caller.tenant) == 0 &&
+           strcmp(entry->salt, request->cache_salt) == 0;
+}
+
 /* The entry with the longest shared beginning. */
-static live *find_best(const live_set *set, const char *tenant, const int32_t *tokens,
-                       uint64_t n_tokens, uint64_t *shared)
+static live *find_best(const live_set *set, const run_turn *turn, uint64_t *shared)
 {
     live *best = NULL;
     *shared = 0;
     for (size_t i = 0; i < set->n_entries; i++) {
         live *entry = set->entries[i];
-        if (strcmp(entry->tenant, tenant) != 0)
+        if (entry->loading || !is_owner(entry, turn->request))
             continue;
-        uint64_t n = common(entry, tokens, n_tokens);
+        uint64_t n = common(entry, turn->tokens, turn->n_tokens ? turn->n_tokens - 1 : 0);
         bool reachable = entry->n_tokens - n <= set->model->info.rewind_tokens;
         if (reachable && (n > *shared || (n == *shared && best && is_better(entry, best, n)))) {
             best = entry;
@@ -181,6 +207,7 @@ static bool branch_off(live_set *set, live *from, uint64_t n, live **out)
         return false;
     from->n_tokens = n;
     from->busy = true;
+    prefix_track_cut(&from->track, n);
     *out = from;
     return true;
 }
@@ -191,53 +218,68 @@ static bool is_whole(const live *entry, uint64_t shared)
     return !entry->busy && shared == entry->n_tokens && shared > 0;
 }
 
-live *live_find(const live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
-                uint64_t *shared)
+live *live_find(const live_set *set, const run_turn *turn, uint64_t *shared)
 {
-    live *best = find_best(set, tenant, tokens, n_tokens ? n_tokens - 1 : 0, shared);
+    live *best = find_best(set, turn, shared);
     if (best && (is_whole(best, *shared) || *shared >= MIN_FORK_TOKENS))
         return best;
     *shared = 0;
     return NULL;
 }
 
-static pawl_status take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
-                        live **out, pawl_error *error)
+/* Whose an entry is, and that it is to be saved: a new one's, or the same as before. */
+static void give_to(const live_set *set, live *entry, const run_request *request)
 {
-    uint64_t shared;
-    live *best = live_find(set, tenant, tokens, n_tokens, &shared);
-    if (best && is_whole(best, shared)) {
-        mark_used(set, best, true);
-        *out = best;
-        return PAWL_OK;
-    }
-    if (best && branch_off(set, best, shared, out))
-        return PAWL_OK;
-    if (set->n_entries == set->max_entries && !live_evict_oldest(set, NULL))
-        return pawl_fail(error, PAWL_E_BUSY, "all %zu sequences are busy", set->max_entries);
-    return open_new(set, out, error);
+    const char *tenant = request->caller.tenant, *salt = request->cache_salt;
+    snprintf(entry->tenant, sizeof entry->tenant, "%s", tenant);
+    snprintf(entry->salt, sizeof entry->salt, "%s", salt);
+    if (set->prefix && !request->probe && !entry->track.chain.chunk)
+        prefix_track_begin(set->prefix, &entry->track, tenant, salt, NULL);
 }
 
-pawl_status live_take(live_set *set, const char *tenant, const int32_t *tokens, uint64_t n_tokens,
-                      live **out, pawl_error *error)
+pawl_status live_open(live_set *set, const run_turn *turn, live **out, pawl_error *error)
 {
-    live *taken = NULL;
-    pawl_status status = take(set, tenant, tokens, n_tokens, &taken, error);
+    live *opened = NULL;
+    if (set->n_entries == set->max_entries && !live_evict_oldest(set, NULL))
+        return pawl_fail(error, PAWL_E_BUSY, "all %zu sequences are busy", set->max_entries);
+    pawl_status status = open_new(set, &opened, error);
     if (status)
         return status;
-    snprintf(taken->tenant, sizeof taken->tenant, "%s", tenant);
+    give_to(set, opened, turn->request);
+    *out = opened;
+    return PAWL_OK;
+}
+
+pawl_status live_take(live_set *set, const run_turn *turn, live **out, pawl_error *error)
+{
+    uint64_t shared;
+    live *taken, *best = live_find(set, turn, &shared);
+    if (best && is_whole(best, shared)) {
+        mark_used(set, best, true);
+        taken = best;
+    } else if (!best || !branch_off(set, best, shared, &taken)) {
+        return live_open(set, turn, out, error);
+    }
+    give_to(set, taken, turn->request);
     *out = taken;
     return PAWL_OK;
 }
 
 void live_keep(live_set *set, live *entry)
 {
-    /* Gives back the pages that were reserved for tokens that did not come. */
     pawl_error error = {.struct_size = sizeof error};
+    if (entry->loading && set->prefix->boundary) { /* chunks without their boundary */
+        live_drop(set, entry);
+        return;
+    }
+    entry->loading = false;
+    /* Gives back the pages that were reserved for tokens that did not come. */
     if (set->model->engine_api->truncate(entry->sequence, entry->n_tokens, &error) != PAWL_OK) {
         log_write(PAWL_LOG_WARN, "run", "a sequence is dropped: %s", error.message);
         live_drop(set, entry);
         return;
     }
     mark_used(set, entry, false);
+    if (set->prefix && entry->track.chain.chunk)
+        prefix_track_look(set->prefix, &entry->track, entry->tokens, entry->n_tokens);
 }

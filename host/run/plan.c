@@ -66,7 +66,7 @@ static run_active *next_prompt(const run_step *step)
     run_active *best = NULL;
     for (size_t i = 0; i < step->n_active; i++) {
         run_active *a = &step->active[i];
-        if (a->in || run_missing(a) == 0)
+        if (a->in || a->load || run_missing(a) == 0)
             continue;
         if (!best || !is_due_before(best->turn, a->turn))
             best = a;
@@ -91,7 +91,7 @@ size_t run_plan(run_step *step)
     run_active *a;
     for (size_t i = 0; i < step->n_active; i++) {
         step->active[i].in = false;
-        if (!run_is_decoding(&step->active[i]))
+        if (step->active[i].load || !run_is_decoding(&step->active[i]))
             continue;
         add_slot(step, n_slots++, i, 1);
         streaming = streaming || step->active[i].turn->standing.priority == RUN_INTERACTIVE;

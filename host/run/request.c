@@ -51,6 +51,7 @@ void run_request_free(run_request *request)
     free(request->bias_ids);
     free(request->bias);
     free(request->reasoning_effort);
+    free(request->key);
     for (size_t i = 0; i < request->n_stop; i++)
         free(request->stop[i]);
     free(request);

@@ -22,6 +22,7 @@
 #define RUN_MAX_STOP 16        /* stop strings                  */
 #define RUN_MAX_STOP_BYTES 256 /* of one stop string            */
 #define RUN_MAX_TOP_LOGPROBS 20
+#define RUN_MAX_SALT 64 /* bytes of cache_salt */
 
 /* Which of two classes a turn is served in: the first goes before the second. */
 enum run_priority {
@@ -48,16 +49,21 @@ typedef struct run_request {
     char *raw_text;                        /* the whole prompt instead of items, or NULL    */
     int32_t *raw_tokens;                   /* n_raw_tokens: the same as tokens, or NULL     */
     uint64_t n_raw_tokens;
-    bool raw_control;         /* control tokens may be matched in raw_text     */
-    char *instructions;       /* system text for this request only, or NULL    */
-    cJSON *tools;             /* array of {"type":"function","function":{name,
-                               * description, parameters}}, or NULL            */
-    bool tools_off;           /* tool_choice "none"                            */
-    bool one_call;            /* parallel_tool_calls false                     */
-    cJSON *echo;              /* object: what the answer repeats; stored as is */
-    bool store;               /* keep it in the store                          */
-    bool generate;            /* false: prefill and cache, sample nothing      */
-    bool probe;               /* our own (ready.h): not measured, leaves no sequence */
+    bool raw_control;                   /* control tokens may be matched in raw_text     */
+    char *instructions;                 /* system text for this request only, or NULL    */
+    cJSON *tools;                       /* array of {"type":"function","function":{name,
+                                         * description, parameters}}, or NULL            */
+    bool tools_off;                     /* tool_choice "none"                            */
+    bool one_call;                      /* parallel_tool_calls false                     */
+    cJSON *echo;                        /* object: what the answer repeats; stored as is */
+    bool store;                         /* keep it in the store                          */
+    bool keep_events;                   /* so that they can be read again (log.h)        */
+    bool background;                    /* it needs no client                            */
+    bool cancel_on_leave;               /* with its last client it is cancelled          */
+    char *key;                          /* Idempotency-Key, or NULL; then:               */
+    char key_hash[STORE_KEY_HASH_SIZE]; /* of what was asked for with it        */
+    bool generate;                      /* false: prefill and cache, sample nothing      */
+    bool probe;                         /* our own (ready.h): not measured, leaves no sequence */
     bool keep_stopped;        /* a turn that run_cancel() ends while it speaks is incomplete, as
                                * at a limit, and can be gone on from; it is not "cancelled" */
     bool truncate;            /* drop the oldest turns instead of refusing     */
@@ -75,6 +81,8 @@ typedef struct run_request {
     float *bias;            /* as many, or NULL                         */
     char *reasoning_effort; /* "low", …, or NULL                             */
     int thinking;           /* 1 on, 0 off, -1 as the dialect has it         */
+    /* State is shared only with requests of the same; "": with all that have none. */
+    char cache_salt[RUN_MAX_SALT + 1];
 
     enum run_priority priority; /* its class */
 } run_request;

@@ -9,23 +9,28 @@
 #include "base/log.h"
 #include "run/choices.h"
 #include "run/keys.h"
+#include "run/logs.h"
 #include "run/prompt.h"
 #include "run/scheduler.h"
 #include "run/turn.h"
 #include "run/worker.h"
+#include "store/kv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WORKER_JOBS 1024
 #define DEFAULT_QUEUE 256
+#define SECOND_NS ((int64_t)1000000000)
 #define KEY_USED_MS 600000 /* a key's last use is kept to so much, to spare the disk */
 
 struct run_runtime {
     const base_clock *clock;
     store *store; /* or NULL                                  */
+    kv *kv;       /* or NULL                                  */
     metrics *metrics;
     run_worker *worker;
+    run_logs *logs;
     run_model **models; /* n_models of them; fixed after run_open() */
     size_t n_models;
     run_holds holds; /* of conversations */
@@ -58,7 +63,10 @@ static pawl_status open_models(run_runtime *r, const run_config *config, pawl_er
 {
     run_scheduler_config scheduler = {.queue =
                                           config->queue_limit ? config->queue_limit : DEFAULT_QUEUE,
-                                      .per_key = config->key_limit};
+                                      .per_key = config->key_limit,
+                                      .kv = config->kv,
+                                      .kv_min_tokens = config->kv_min_tokens,
+                                      .clock = config->clock};
     pawl_status status = check_names(config, error);
     if (status)
         return status;
@@ -95,19 +103,36 @@ static void collect(void *arg)
     }
 }
 
+static run_logs *open_logs(const run_config *config)
+{
+    int64_t detach_s = config->detach_s ? config->detach_s : 60;
+    int64_t events_s = config->events_s ? config->events_s : 3600;
+    run_logs_config logs = {.clock = config->clock,
+                            .detach_ns = config->detach_s == RUN_AT_ONCE ? 0 : detach_s * SECOND_NS,
+                            .window_ns = events_s * SECOND_NS,
+                            .max_bytes = config->events_max ? config->events_max : (size_t)8 << 20,
+                            .max_total_bytes =
+                                config->events_max_all ? config->events_max_all : (size_t)256 << 20,
+                            .metrics = config->metrics};
+    return run_logs_open(&logs);
+}
+
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error)
 {
     run_runtime *r = calloc(1, sizeof *r);
     if (!r) {
         if (config->store)
             config->store->close(config->store);
+        kv_close(config->kv);
         return pawl_fail(error, PAWL_E_MEMORY, "no memory for the runtime");
     }
     run_holds_open(&r->holds);
     r->clock = config->clock;
     r->metrics = config->metrics;
     r->store = config->store;
-    r->worker = run_worker_open(WORKER_JOBS);
+    r->kv = config->kv;
+    r->logs = open_logs(config);
+    r->worker = r->logs ? run_worker_open(WORKER_JOBS) : NULL;
     pawl_status status = r->worker
                              ? open_models(r, config, error)
                              : pawl_fail(error, PAWL_E_MEMORY, "the worker cannot be started");
@@ -126,13 +151,16 @@ void run_close(run_runtime *r)
         return;
     atomic_store(&r->stopping, true);
     run_worker_close(r->worker);
+    run_logs_settle(r->logs);
     for (size_t i = 0; i < r->n_models; i++)
         run_scheduler_close(r->models[i]->scheduler);
+    kv_close(r->kv); /* before the store, which holds their folder */
     if (r->store)
         r->store->close(r->store); /* the last ENDs come out of here */
     for (size_t i = 0; i < r->n_models; i++)
         run_model_close(r->models[i]);
     run_holds_close(&r->holds);
+    run_logs_close(r->logs);
     free(r->models);
     free(r);
 }
@@ -168,6 +196,26 @@ const base_clock *run_clock(const run_runtime *r)
 metrics *run_metrics(const run_runtime *r)
 {
     return r->metrics;
+}
+
+run_logs *run_logs_of(const run_runtime *r)
+{
+    return r->logs;
+}
+
+void run_tend(run_runtime *r)
+{
+    run_logs_tend(r->logs);
+}
+
+size_t run_kept_running(run_runtime *r)
+{
+    return run_logs_running(r->logs);
+}
+
+void run_cancel_kept(run_runtime *r)
+{
+    run_logs_cancel_all(r->logs);
 }
 
 int run_retry_after(const run_runtime *r)
@@ -240,6 +288,9 @@ static bool check_request(const run_runtime *r, const run_request *request, run_
         return run_refuse(refusal, RUN_REFUSED_INPUT, "store",
                           "the previous response was not stored (store: false), so what follows "
                           "it cannot be either; send \"store\": false");
+    if (request->background && !r->store)
+        return run_refuse(refusal, RUN_REFUSED_UNSUPPORTED, "background",
+                          "this server stores nothing, and a background response must be stored");
     return true;
 }
 
@@ -284,9 +335,10 @@ static void begin_turns(run_scheduler *scheduler, run_turn **turns, size_t n)
     }
 }
 
-/* Neither the request nor the prompt is taken. */
+/* Neither the request nor the prompt is taken. log: of the listener, or NULL. */
 static bool start_prompt(run_runtime *r, run_request *request, const run_prompt *prompt, size_t n,
-                         run_listener listener, run_turn **turns, run_refusal *refusal)
+                         run_listener listener, run_log *log, run_turn **turns,
+                         run_refusal *refusal)
 {
     run_scheduler *scheduler = request->model->scheduler;
     pawl_error error = {.struct_size = sizeof error};
@@ -298,12 +350,34 @@ static bool start_prompt(run_runtime *r, run_request *request, const run_prompt 
                              ? pawl_fail(&error, PAWL_E_MEMORY, "no memory for %zu replies", n)
                              : new_turns(r, request, prompt, n, choices, listener, turns, &error);
     if (!status) {
-        begin_turns(scheduler, turns, n);
+        if (log)
+            run_log_begin(log, turns, n);
+        if (request->background) {
+            atomic_fetch_add(&turns[0]->references, 1); /* the caller's */
+            run_background_begin(r->logs, scheduler, r->store, turns[0]);
+        } else {
+            begin_turns(scheduler, turns, n);
+        }
         return true;
     }
     run_choices_close(choices);
     run_scheduler_unclaim(scheduler, &request->caller, (uint32_t)n);
     return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "%s", error.message);
+}
+
+/* The same, with a log where the request wants one. */
+static bool start_kept(run_runtime *r, run_request *request, const run_prompt *prompt, size_t n,
+                       run_listener listener, run_turn **turns, run_refusal *refusal)
+{
+    if (!request->keep_events)
+        return start_prompt(r, request, prompt, n, listener, NULL, turns, refusal);
+    run_log *log = run_logs_add(r->logs, request, n, listener);
+    if (!log)
+        return run_refuse(refusal, RUN_REFUSED_INTERNAL, "", "no memory to keep events");
+    if (start_prompt(r, request, prompt, n, run_log_listener(log), log, turns, refusal))
+        return true;
+    run_logs_drop(r->logs, log);
+    return false;
 }
 
 static bool start(run_runtime *r, run_request *request, size_t n, run_listener listener,
@@ -312,7 +386,7 @@ static bool start(run_runtime *r, run_request *request, size_t n, run_listener l
     run_prompt prompt;
     bool ok = check_request(r, request, refusal) && run_prompt_build(r, request, &prompt, refusal);
     if (ok) {
-        ok = start_prompt(r, request, &prompt, n, listener, turns, refusal);
+        ok = start_kept(r, request, &prompt, n, listener, turns, refusal);
         run_prompt_clear(&prompt);
     }
     run_request_free(request);
@@ -358,24 +432,60 @@ bool run_tokens(run_runtime *r, const run_request *request, int32_t **tokens, ui
     return true;
 }
 
-run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, bool with_removed)
+/* A row, whosever it is. NULL: there is none, or it cannot be read. */
+static store_response *read_row(const run_runtime *r, const char *id, int how)
 {
     store_response *row = NULL;
     pawl_error error = {.struct_size = sizeof error};
     if (!r->store)
         return NULL;
-    int how = (with_removed ? STORE_GET_REMOVED : 0) | (caller ? 0 : STORE_GET_TEXTS);
     pawl_status status = r->store->get(r->store, id, how, &row, &error);
-    if (status) {
-        if (status != PAWL_E_NOT_FOUND)
-            log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);
+    if (!status)
+        return row;
+    if (status != PAWL_E_NOT_FOUND)
+        log_write(PAWL_LOG_ERROR, "run", "%s cannot be read: %s", id, error.message);
+    return NULL;
+}
+
+/* The row of a response that has ended. One that is queued still, though it runs no more,
+ * was that of a process that is gone; it is read once more, since it may just have ended. */
+static store_response *read_ended(const run_runtime *r, const char *id, int how)
+{
+    store_response *row = read_row(r, id, how);
+    if (!row || strcmp(row->status, STORE_QUEUED) != 0)
+        return row;
+    free(row);
+    run_log *log = run_logs_find(r->logs, NULL, id);
+    bool running = log && run_log_is_running(log);
+    run_log_release(log);
+    return running ? NULL : read_row(r, id, how);
+}
+
+run_record *run_find(run_runtime *r, const run_caller *caller, const char *id, bool with_removed)
+{
+    int how = (with_removed ? STORE_GET_REMOVED : 0) | (caller ? 0 : STORE_GET_TEXTS);
+    store_response *row = read_ended(r, id, how);
+    if (!row)
         return NULL;
-    }
     /* Another tenant's is unknown, in the same words. */
     bool own = !caller || strcmp(row->tenant ? row->tenant : "", caller->tenant) == 0;
     run_record *record = own ? run_record_from_store(row) : NULL;
     free(row);
     return record;
+}
+
+bool run_find_answer(run_runtime *r, const run_caller *caller, const char *key,
+                     store_answer *answer)
+{
+    pawl_error error = {.struct_size = sizeof error};
+    int64_t since = r->clock->wall_ms(r->clock->context) - STORE_ANSWER_MS;
+    if (!r->store)
+        return false;
+    pawl_status status =
+        r->store->answer_find(r->store, caller->tenant, key, since, answer, &error);
+    if (status && status != PAWL_E_NOT_FOUND)
+        log_write(PAWL_LOG_ERROR, "run", "a key cannot be looked up: %s", error.message);
+    return status == PAWL_OK;
 }
 
 bool run_remove(run_runtime *r, const char *id, store_done done, void *arg)

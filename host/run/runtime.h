@@ -24,12 +24,21 @@ typedef struct run_config {
     registry *plugins;
     const run_model_config *models;
     size_t n_models;
-    store *store; /* becomes the runtime's; NULL: nothing can be stored */
+    store *store;           /* becomes the runtime's; NULL: nothing can be stored */
+    struct kv *kv;          /* where state is saved; becomes the runtime's; NULL: nowhere */
+    uint64_t kv_min_tokens; /* of a timeline that is worth it; 0: a default      */
     const base_clock *clock;
     uint32_t queue_limit; /* turns waiting per model; 0: 256                    */
     uint32_t key_limit;   /* of them of one key; 0: a quarter, but at least 8   */
     metrics *metrics;     /* outlives the runtime; NULL: nothing is measured    */
+    /* Of the events that are kept (logs.h); 0 where the number behind it holds: */
+    uint32_t detach_s;     /* RUN_AT_ONCE: not at all. 60, for a client to come back */
+    uint32_t events_s;     /* 3600, after the end                               */
+    size_t events_max;     /* 8 MiB, of one response                            */
+    size_t events_max_all; /* 256 MiB                                           */
 } run_config;
+
+#define RUN_AT_ONCE UINT32_MAX
 
 /* Why a request was not accepted; what the client should be told and do. */
 enum run_refusal_reason {
@@ -51,8 +60,8 @@ typedef struct run_refusal {
 } run_refusal;
 
 pawl_status run_open(const run_config *config, run_runtime **runtime, pawl_error *error);
-/* Refuses what is new, cancels what runs, waits for every END, closes models and
- * store. [main] */
+/* Refuses what is new, cancels what runs, waits for every END, saves the state of all
+ * sequences, closes models and stores. [main] */
 void run_close(run_runtime *runtime);
 
 /* Runs job(arg) on the worker. False: the queue is full or the runtime stops; the
@@ -66,9 +75,20 @@ const base_clock *run_clock(const run_runtime *runtime);
 /* Seconds after which it is worth asking a server again that had too much to do: from
  * how many turns wait and how long turns have taken lately. [any] */
 int run_retry_after(const run_runtime *runtime);
-metrics *run_metrics(const run_runtime *runtime); /* as configured, or NULL. [any] */
+metrics *run_metrics(const run_runtime *runtime);         /* as configured, or NULL. [any] */
+struct run_logs *run_logs_of(const run_runtime *runtime); /* [any] */
 
-/* Prepares a request (history, rendering, tokens, context check) and queues it. The
+/* What has to be done every second: time runs out for those who have no client. [any] */
+void run_tend(run_runtime *runtime);
+/* How many responses run that need no client, or whose events are kept. [any] */
+size_t run_kept_running(run_runtime *runtime);
+void run_cancel_kept(run_runtime *runtime); /* Cancels all of them. [any] */
+
+/* Where the request wants its events kept, they can be found in run_logs_of() by its id
+ * from the moment that one of these two returns true. A background request has one turn
+ * and needs no listener (on_event NULL).
+ *
+ * Prepares a request (history, rendering, tokens, context check) and queues it. The
  * request becomes the runtime's in every case. False: refused, *refusal says why and
  * no event comes. True: the listener has been given CREATED, more follows. *turn is
  * a reference for run_cancel(), to be given to run_turn_release(). [worker] */
@@ -93,11 +113,14 @@ void run_cancel(run_turn *turn);
 void run_demote(run_turn *turn);
 void run_turn_release(run_turn *turn); /* [any], NULL allowed */
 
-/* A stored response, its chain not loaded. NULL: unknown, or another tenant's than the
- * caller's; caller NULL: whosever it is, for ancestors of one's own, and without its
- * timeline. with_removed: one that others descend from, too. [worker] */
+/* A stored response that has ended, its chain not loaded. NULL: unknown, running, or another
+ * tenant's than the caller's; caller NULL: whosever it is, for ancestors of one's own, and without
+ * its timeline. with_removed: one that others descend from, too. [worker] */
 run_record *run_find(run_runtime *runtime, const run_caller *caller, const char *id,
                      bool with_removed);
+/* Which stored response answered the caller's Idempotency-Key within a day. [worker] */
+bool run_find_answer(run_runtime *runtime, const run_caller *caller, const char *key,
+                     store_answer *answer);
 /* Removes a stored response; done is called from the store's thread. [worker] */
 bool run_remove(run_runtime *runtime, const char *id, store_done done, void *arg);
 /* The function_call of this call_id in a record's own items or its ancestors'. [worker] */

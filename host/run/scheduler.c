@@ -16,11 +16,12 @@
 #include "base/log.h"
 #include "base/queue.h"
 #include "run/admission.h"
-#include "run/live.h"
-#include "run/step.h"
+#include "run/restore.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+
+#define RETRY_MS 500 /* for saved state that nobody had room for */
 
 struct run_scheduler {
     const run_model *model;
@@ -30,8 +31,10 @@ struct run_scheduler {
     atomic_bool closing;
     bool driven; /* no thread: whoever opened it calls run_scheduler_round() */
     pthread_t thread;
-    run_pace pace; /* how long turns take                   */
+    run_pace pace;  /* how long turns take                   */
+    prefix *prefix; /* or NULL                               */
     live_set sequences;
+    bool saving;       /* something is still to be saved        */
     uint64_t arrivals; /* turns so far: the next one's number   */
     run_waiting waiting;
     run_step step; /* the active turns and their slots       */
@@ -59,10 +62,11 @@ static uint32_t n_waiting(const run_scheduler *s)
  * their numbers with the first one of their request, and wait when it has its prompt. */
 static void take_in(run_scheduler *s)
 {
-    bool idle = !s->driven && s->step.n_active == 0 && n_waiting(s) == 0;
+    bool idle = !s->driven && s->step.n_active == 0 && n_waiting(s) == 0 && !s->saving;
+    bool refused = s->prefix && s->prefix->quiet_until; /* by the kv: tried again soon */
     bool no_batch = s->waiting.fair.turns[RUN_BATCH] == 0;
     run_turn *turn;
-    for (; (turn = queue_pop(s->inbox, idle ? -1 : 0)); idle = false) {
+    for (; (turn = queue_pop(s->inbox, !idle ? 0 : refused ? RETRY_MS : -1)); idle = false) {
         s->step.clock = turn->clock;
         for (run_turn *each = turn; each; each = each->next) {
             each->standing.number = s->arrivals++;
@@ -192,9 +196,11 @@ bool run_scheduler_round(run_scheduler *s)
     if (s->step.n_active) {
         run_make_room(&s->step);
         publish(s);
+        run_restore(&s->step);
         run_step_run(&s->step);
     }
-    return s->step.n_active || n_waiting(s) || queue_size(s->inbox);
+    s->saving = run_save(&s->step);
+    return s->step.n_active || n_waiting(s) || queue_size(s->inbox) || s->saving;
 }
 
 static void *engine_thread(void *arg)
@@ -212,6 +218,7 @@ static void scheduler_free(run_scheduler *s)
     queue_free(s->inbox);
     run_places_close(s->places);
     live_set_close(&s->sequences);
+    prefix_close(s->prefix);
     free(s);
 }
 
@@ -231,9 +238,12 @@ pawl_status run_scheduler_open(const run_model *model, const run_scheduler_confi
     run_waiting_init(&s->waiting, 2 * model->max_sequences);
     pawl_status status =
         s->inbox && s->places ? PAWL_OK : pawl_fail(error, PAWL_E_MEMORY, "no memory for a queue");
+    if (!status && config->kv)
+        status = prefix_open(model, config->kv, config->kv_min_tokens,
+                             config->clock ? config->clock : clock_system(), &s->prefix, error);
     if (!status)
-        status = live_set_open(&s->sequences, model, (size_t)model->max_sequences * RUN_IDLE_FACTOR,
-                               error);
+        status = live_set_open(&s->sequences, model, s->prefix,
+                               (size_t)model->max_sequences * RUN_IDLE_FACTOR, error);
     if (!status)
         status = run_step_open(&s->step, model, &s->sequences, &s->waiting, &s->pace, error);
     if (!status && !s->driven && pthread_create(&s->thread, NULL, engine_thread, s) != 0)

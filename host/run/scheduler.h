@@ -19,11 +19,14 @@
 #define RUN_STARVED_NS (30 * (int64_t)1000000000)
 
 typedef struct run_scheduler_config {
-    uint32_t queue;   /* turns that may wait                               */
-    uint32_t per_key; /* of them of one key; 0: see run_places_open()      */
-    bool driven;      /* no thread is started; whoever opened it is the engine thread and
-                       * calls run_scheduler_round(). For simulations, which must be able
-                       * to repeat a schedule                              */
+    uint32_t queue;          /* turns that may wait                               */
+    uint32_t per_key;        /* of them of one key; 0: see run_places_open()      */
+    struct kv *kv;           /* where state is saved; outlives the scheduler; NULL: nowhere */
+    uint64_t kv_min_tokens;  /* of a timeline that is worth it; 0: PREFIX_MIN_TOKENS */
+    const base_clock *clock; /* for that; NULL: the system's                      */
+    bool driven;             /* no thread is started; whoever opened it is the engine thread and
+                              * calls run_scheduler_round(). For simulations, which must be able
+                              * to repeat a schedule                              */
 } run_scheduler_config;
 
 pawl_status run_scheduler_open(const run_model *model, const run_scheduler_config *config,

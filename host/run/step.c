@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "run/plan.h"
 #include "run/ready.h"
+#include "run/restore.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,12 @@ static void insert(run_step *step, run_active a)
     step->active[i] = a;
 }
 
-void run_step_add(run_step *step, run_turn *turn, live *entry)
+void run_step_add(run_step *step, run_turn *turn, live *entry, prefix_load *load)
 {
-    insert(step, (run_active){.turn = turn, .entry = entry});
+    insert(step, (run_active){.turn = turn, .entry = entry, .load = load});
 }
 
-run_active run_step_take_out(run_step *step, size_t i)
+static run_active remove_at(run_step *step, size_t i)
 {
     run_active out = step->active[i];
     step->n_active--;
@@ -66,9 +67,17 @@ run_active run_step_take_out(run_step *step, size_t i)
     return out;
 }
 
+run_active run_step_take_out(run_step *step, size_t i)
+{
+    run_active out = remove_at(step, i);
+    prefix_load_end(out.load);
+    out.load = NULL;
+    return out;
+}
+
 void run_step_move(run_step *step, size_t i, enum run_priority class)
 {
-    run_active a = run_step_take_out(step, i);
+    run_active a = remove_at(step, i);
     run_fair_leave(&step->waiting->fair, a.turn);
     a.turn->standing.priority = class;
     run_fair_enter(&step->waiting->fair, a.turn);
@@ -140,13 +149,6 @@ static void slot_failed(run_step *step, size_t i, pawl_status status)
     run_step_end(step, i, TURN_FAILED, why_failed(status));
 }
 
-/* The one place where a turn's state has just come to a save point. */
-static void reached(const run_step *step, const run_active *a)
-{
-    (void)a;
-    metric_add(step->model->measures[MEASURE_SAVE_POINTS], 1);
-}
-
 /* The account pays for what of the prompt has state now, and for what was generated. */
 static void charge(const run_active *a, uint32_t n_out)
 {
@@ -176,7 +178,7 @@ static void take_result(run_step *step, const pawl_slot *slot, size_t i)
     turn->retried = false;
     charge(a, slot->n_out);
     if (run_is_save_point(turn, a->entry->n_tokens))
-        reached(step, a);
+        run_save_point(step, a);
     if (!turn->request->generate) {
         if (run_missing(a) == 0)
             run_step_end(step, i, TURN_STOPPED, NULL);
@@ -212,6 +214,9 @@ static void measure_step(run_step *step, size_t n_slots, int64_t ns, pawl_status
     metric_observe(all[MEASURE_STEP_SLOTS], (double)n_slots);
     if (lost)
         run_lost(step->model);
+    step->pass_ns = ns;
+    if (step->sequences->prefix && !status)
+        prefix_pace_computed(&step->sequences->prefix->pace, n_tokens, ns);
 }
 
 /* A pass served the batch class if one of its turns, or one that was raised from it, was in. */
@@ -231,6 +236,8 @@ void run_step_run(run_step *step)
     const pawl_engine_api *api = step->model->engine_api;
     size_t n_slots = run_plan(step);
     uint64_t ticket = 0;
+    if (n_slots == 0) /* all wait for their saved state */
+        return;
     pawl_status status = api->submit(step->model->engine, step->slots, sizeof *step->slots, n_slots,
                                      &ticket, &error);
     if (!status)

@@ -15,8 +15,9 @@
 
 typedef struct run_active {
     run_turn *turn;
-    live *entry; /* entry->n_tokens of the timeline have state        */
-    bool in;     /* the pass that is being put together               */
+    live *entry;       /* entry->n_tokens of the timeline have state        */
+    bool in;           /* the pass that is being put together               */
+    prefix_load *load; /* saved state that is still to come, or NULL        */
 } run_active;
 
 typedef struct run_step {
@@ -28,6 +29,7 @@ typedef struct run_step {
     run_active *active;      /* n_active of at most model->max_sequences, by rank: the
                               * first outranks all others                          */
     size_t n_active;
+    int64_t pass_ns;      /* how long the latest pass took; 0: there was none        */
     run_chunk chunk;      /* what passes take                                    */
     int64_t batch_ns;     /* monotonic: when a turn of the batch class was in a pass */
     pawl_slot *slots;     /* one for each active turn that is in the pass        */
@@ -40,9 +42,11 @@ pawl_status run_step_open(run_step *step, const run_model *model, live_set *sequ
                           run_waiting *waiting, run_pace *pace, pawl_error *error);
 void run_step_close(run_step *step);
 
-/* A turn begins to run, or goes on. */
-void run_step_add(run_step *step, run_turn *turn, live *entry);
-/* The i-th active turn no longer runs. Its sequence is the caller's to keep or to drop. */
+/* A turn begins to run, or goes on. load: what is to come into its sequence first, or NULL;
+ * becomes the step's. */
+void run_step_add(run_step *step, run_turn *turn, live *entry, prefix_load *load);
+/* The i-th active turn no longer runs; what was being loaded for it stops. Its sequence is
+ * the caller's to keep or to drop. */
 run_active run_step_take_out(run_step *step, size_t i);
 /* The other choices of a turn wait no longer for its prompt: it has state now, or will not. */
 void run_step_wake(run_step *step, run_turn *turn);
@@ -53,7 +57,8 @@ void run_step_move(run_step *step, size_t i, enum run_priority class);
 /* Interrupts the i-th active turn: it waits again, before all others of its class, and goes
  * on where it was. keep: its state stays until somebody needs the room. */
 void run_step_preempt(run_step *step, size_t i, bool keep);
-/* Runs a pass with those whom run_plan() puts in, and hands out the tokens. */
+/* Runs a pass with those whom run_plan() puts in, if there is anybody, and hands out the
+ * tokens. */
 void run_step_run(run_step *step);
 
 /* Tokens of the timeline that have no state yet. */

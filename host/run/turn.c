@@ -363,6 +363,10 @@ void run_turn_end(run_turn *turn, enum run_turn_outcome outcome, const char *why
     }
     store_response row = run_record_view(turn->record);
     add_conversation(turn, outcome, &row);
+    if (turn->request->key && outcome != TURN_CANCELLED) { /* which was not answered */
+        row.key = turn->request->key;
+        row.key_hash = turn->request->key_hash;
+    }
     if (turn->store->put(turn->store, &row, on_stored, turn, &error) != PAWL_OK) {
         log_write(PAWL_LOG_ERROR, "run", "%s could not be stored: %s", turn->request->id,
                   error.message);

@@ -66,6 +66,7 @@ struct run_turn {
     bool stopped;       /* run_cancel() ended it, and what it said is kept    */
     bool computed;      /* a pass has taken tokens of it                      */
     bool retried;       /* the engine had no memory once already              */
+    uint32_t broken;    /* how often its saved state could not be loaded      */
     run_record *record; /* between the end and END                            */
     const char *stop_reason;
 };

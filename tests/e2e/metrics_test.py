@@ -74,6 +74,13 @@ def use_everything(server):
         receive(ws, ("response.output_text.delta",))
         ws.send(json.dumps({"type": "response.cancel"}))
         receive(ws)
+    # Two that are left: nobody comes back to the first.
+    ws = server.connect()
+    send(ws, input="endless")
+    receive(ws, ("response.output_text.delta",))
+    ws.abort()
+    until(server, "it is still there", lambda m: m["pawl_detached_cancelled_total", ()] == 1)
+    server.http("GET", f"/v1/responses/{first['id']}?stream=true")
 
 
 # Names that have to be there, and the labels with which they have to have moved.
@@ -92,6 +99,8 @@ MOVED = [
         ("/models/{path}", "200"), ("/readyz", "200"), ("/livez", "200"), ("/version", "200"), ("none", "404"), ("/metrics", "200"),
         ("websocket", "200"), ("websocket", "400"))),
     ("pawl_store_writes_total", (("outcome", "written"),)), ("pawl_store_commit_seconds_count", ()),
+    ("pawl_detached_total", ()), ("pawl_detached_cancelled_total", ()), ("pawl_event_log_reads_total", ()),
+    ("pawl_event_logs", ()), ("pawl_event_log_bytes", ()),
     ("pawl_log_lines_total", (("level", "info"),)), ("pawl_log_lines_total", (("level", "error"),)),
     ("pawl_plugin_replay_passes_total", (("plugin", "dev.pawl.test.replay"),)),
     ("pawl_plugin_replay_wait_seconds_count", (("plugin", "dev.pawl.test.replay"),)),
@@ -101,7 +110,7 @@ MOVED = [
 
 @case
 def everything_that_counts_moves():
-    with Server({"replay": SCRIPT}) as server:
+    with Server({"replay": SCRIPT}, "--detach-seconds", "1") as server:
         before = scrape(server)
         for name in ("pawl_prompt_tokens_total", "pawl_generation_tokens_total", "pawl_e2e_request_latency_seconds_count"):
             equal(before[name, MODEL], 0, f"{name} before anybody asked: the probe counts")
@@ -136,6 +145,38 @@ def numbers_are_exact():
         equal([v for (name, _), v in got.items() if name == "pawl_build_info"], [1], "build_info")
 
 
+# The same for state that is saved and comes back.
+SAVED = [
+    ("pawl_external_prefix_cache_queries_total", MODEL), ("pawl_external_prefix_cache_hits_total", MODEL),
+    ("pawl_prefix_restores_total", MODEL), ("pawl_prefix_saves_total", MODEL),
+    *((f"pawl_prefix_cache_{name}", (("tier", "memory"),)) for name in (
+        "reads_total", "tier_queries_total", "tier_hits_total", "bytes", "chunks")),
+    *((f"pawl_prefix_cache_{name}", (("tier", "disk"),)) for name in ("tier_queries_total", "bytes", "chunks")),
+    ("pawl_prefix_cache_writes_total", (("outcome", "written"),)), ("pawl_prefix_cache_written_bytes_total", ()),
+    ("pawl_prefix_cache_file_bytes", ()),
+]
+
+
+@case
+def state_that_is_saved_counts():
+    with Server({"replay": SCRIPT}, "--sequences", "1", "--kv-min-tokens", "16") as server:
+        before = scrape(server)
+        for _ in range(2):
+            for n in range(8):  # more than the engine holds
+                server.create(input=f"{n} {n} {n} is the number of this one")
+        after = until(server, "not all of it is written", lambda m: m["pawl_prefix_cache_queue_bytes", ()] == 0 and
+                      m["pawl_prefix_cache_chunks", (("tier", "disk"),)] == m["pawl_prefix_cache_chunks", (("tier", "memory"),)])
+        for key in SAVED:
+            need(after[key] > before.get(key, 0), f"{key} did not move: {before.get(key)} -> {after[key]}")
+        server.kill()
+        server.start()
+        server.create(input="7 7 7 is the number of this one")
+        after = scrape(server)
+        for name in ("reads_total", "tier_hits_total"):
+            need(after[f"pawl_prefix_cache_{name}", (("tier", "disk"),)] > 0, f"{name} of the disk did not move")
+        need(after["pawl_prefix_cache_read_bytes_total", ()] > 0, "bytes that were read did not move")
+
+
 @case
 def gauges_rise_and_fall():
     with Server({"replay": {**SCRIPT, "page_tokens": 16}}, "--sequences", "2", "--context", "256") as server:
@@ -153,9 +194,18 @@ def gauges_rise_and_fall():
         equal(busy["pawl_live_sequences", (*MODEL, ("state", "busy"))], 2, "busy sequences")
         need(busy["pawl_kv_cache_pages_free", MODEL] < busy["pawl_kv_cache_pages", MODEL], "no page is held")
         need(0 < busy["pawl_kv_cache_usage_perc", MODEL] < 1, "usage")
+        equal((busy["pawl_event_logs_running", ()], busy["pawl_event_log_readers", ()], busy["pawl_responses_detached", ()]), (5, 0, 0),
+              "running logs, readers, detached")
         # which the plugin reports when the pass of both is over
         until(server, "a plugin's gauge", lambda m: m["pawl_plugin_replay_width", (("plugin", "dev.pawl.test.replay"),)] == 2)
+        background = server.create(input="endless", background=True)
+        reader = http.client.HTTPConnection(server.host, int(server.port))
+        reader.request("GET", f"/v1/responses/{background['id']}?stream=true")
+        until(server, "nobody reads", lambda m: m["pawl_event_log_readers", ()] == 1)
+        reader.close()
+        until(server, "somebody still reads", lambda m: m["pawl_event_log_readers", ()] == 0)
         ws.abort()
+        until(server, "nothing is detached", lambda m: m["pawl_responses_detached", ()] > 0)
         calm = until(server, "nothing runs", lambda m: (m["pawl_num_requests_running", MODEL], m["pawl_ws_connections", ()],
                      m["pawl_ws_lanes_running", ()], m["pawl_num_requests_waiting", MODEL]) == (0, 0, 0, 0))
         need(calm["pawl_live_sequences", (*MODEL, ("state", "idle"))] > 0, "idle sequences")
@@ -196,7 +246,7 @@ def lines_of(server, component="access"):
 
 @case
 def each_request_has_its_line_and_none_what_was_said():
-    with Server({"replay": SCRIPT}) as server:
+    with Server({"replay": SCRIPT}, "--detach-seconds", "1") as server:
         use_everything(server)
         plain = server.http("POST", "/v1/responses", {"model": "replay", "input": "hello"}, X_Request_Id="my-own.1")
         equal(plain.headers["x-request-id"], "my-own.1", "the request's own id")
@@ -215,8 +265,8 @@ def each_request_has_its_line_and_none_what_was_said():
         need(line["bytes"] > len(plain.body), "bytes, with the head")
         need(line["decode_ms"] > 1 and line["total_ms"] >= line["decode_ms"] + line["prefill_ms"] + line["queue_ms"] - 0.3, f"times {line}")
         sockets = [line for line in lines if line["method"] == "WS"]
-        equal(sorted(line["status"] for line in sockets), [200, 200, 400], "lines of the socket")
-        equal(sorted(line["finish"] for line in sockets if "finish" in line), ["cancelled", "stop"], "turns of the socket")
+        equal(sorted(line["status"] for line in sockets), [200, 200, 400, 499], "lines of the socket")
+        equal(sorted(line["finish"] for line in sockets if "finish" in line), ["cancelled", "cancelled", "stop"], "turns of the socket")
         need(all(line["request_id"] for line in sockets if line["status"] == 200), "ids of the socket's turns")
         counted = [line for line in lines if line["path"] == "/v1/responses" and line["method"] == "POST"]
         equal(len(counted), 9, "lines of POST /v1/responses")
@@ -227,7 +277,7 @@ def each_request_has_its_line_and_none_what_was_said():
 def who_goes_is_logged_as_gone():
     with Server({"replay": SCRIPT}) as server:
         connection = http.client.HTTPConnection(server.host, int(server.port))
-        connection.request("POST", "/v1/responses", json.dumps({"model": "replay", "input": "endless", "stream": True}),
+        connection.request("POST", "/v1/responses", json.dumps({"model": "replay", "input": "endless", "stream": True, "disconnect": "cancel"}),
                            {"Content-Type": "application/json"})
         connection.getresponse().read(200)
         connection.close()

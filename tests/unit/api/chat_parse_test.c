@@ -112,7 +112,8 @@ static void test_sampling(void **state)
     (void)state;
     run_request *request = accept(
         WITH("\"temperature\":0,\"top_p\":0.5,\"top_k\":7,\"min_p\":0.25,\"seed\":5,\"stop\":"
-             "\"x\",\"presence_penalty\":1,\"max_tokens\":3,\"max_completion_tokens\":4,\"n\":8,"
+             "\"x\",\"cache_salt\":\"pepper\",\"presence_penalty\":1,\"max_tokens\":3,\"max_"
+             "completion_tokens\":4,\"n\":8,"
              "\"stream\":true,\"stream_options\":{\"include_usage\":true,\"include_obfuscation\":"
              "false},\"logit_bias\":{\"97\":-100,\"98\":null,\"255\":1.5},\"logprobs\":true,"
              "\"top_logprobs\":20,\"priority\":\"batch\""),
@@ -122,6 +123,7 @@ static void test_sampling(void **state)
     assert_float_equal(sampling->top_p, 0.5f, 0);
     assert_int_equal(sampling->top_k, 7);
     assert_int_equal(sampling->seed, 5);
+    assert_string_equal(request->cache_salt, "pepper");
     assert_int_equal(sampling->n_bias, 2);
     assert_ptr_equal(sampling->bias_ids, request->bias_ids);
     assert_ptr_equal(sampling->bias, request->bias);

@@ -72,7 +72,8 @@ static void test_sampling(void **state)
     run_request *request = fake_accept(
         WITH("\"temperature\":0.7,\"top_p\":0.9,\"top_k\":40,\"min_p\":0.05,"
              "\"repetition_penalty\":1.1,\"presence_penalty\":0.5,\"frequency_penalty\":-0.5,"
-             "\"seed\":-7,\"stop\":[\"a\",\"bc\"],\"min_tokens\":3,\"ignore_eos\":true,"
+             "\"seed\":-7,\"cache_salt\":\"pepper\",\"stop\":[\"a\",\"bc\"],\"min_tokens\":3,"
+             "\"ignore_eos\":true,"
              "\"max_output_tokens\":16,\"max_tool_calls\":2,\"truncation\":\"auto\""));
     assert_float_equal(request->sampling.temperature, 0.7f, 0);
     assert_float_equal(request->sampling.top_p, 0.9f, 0);
@@ -82,6 +83,7 @@ static void test_sampling(void **state)
     assert_float_equal(request->sampling.presence_penalty, 0.5f, 0);
     assert_float_equal(request->sampling.frequency_penalty, -0.5f, 0);
     assert_true(request->sampling.seed == (uint64_t)-7);
+    assert_string_equal(request->cache_salt, "pepper");
     assert_int_equal(request->n_stop, 2);
     assert_string_equal(request->stop[1], "bc");
     assert_int_equal(request->min_tokens, 3);
@@ -98,6 +100,7 @@ static void test_sampling(void **state)
     run_request_free(request);
     request = fake_accept(WITH("\"top_k\":-1,\"stop\":\"x\",\"temperature\":0"));
     assert_int_equal(request->sampling.top_k, 0);
+    assert_string_equal(request->cache_salt, "");
     assert_float_equal(request->sampling.temperature, 0.0f, 0);
     assert_int_equal(request->n_stop, 1);
     run_request_free(request);

@@ -35,6 +35,32 @@ static void known_vectors(void **state)
     }
 }
 
+/* Each piece is told from its neighbours by its length. */
+static void pieces(void **state)
+{
+    (void)state;
+    const pawl_bytes lists[][3] = {
+        {{"ab", 2}, {"c", 1}, {"", 0}},
+        {{"a", 1}, {"bc", 2}, {"", 0}},
+        {{"", 0}, {"ab", 2}, {"c", 1}},
+        {{"abc", 3}, {NULL, 0}, {NULL, 0}},
+    };
+    uint8_t sums[5][DIGEST_SIZE];
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(digest_pieces(lists[i], 3, sums[i], NULL), PAWL_OK);
+    assert_int_equal(digest_pieces(lists[0], 2, sums[4], NULL), PAWL_OK);
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_memory_not_equal(sums[i], sums[k], DIGEST_SIZE);
+    /* it is SHA-256 over length, bytes, length, bytes... */
+    char joined[] = "\2\0\0\0\0\0\0\0ab\1\0\0\0\0\0\0\0c", hex[DIGEST_HEX_SIZE],
+         got[DIGEST_HEX_SIZE];
+    assert_int_equal(digest_bytes(joined, sizeof joined - 1, hex, NULL), PAWL_OK);
+    for (size_t i = 0; i < DIGEST_SIZE; i++)
+        snprintf(got + 2 * i, 3, "%02x", sums[4][i]);
+    assert_string_equal(got, hex);
+}
+
 static void files(void **state)
 {
     (void)state;
@@ -59,6 +85,7 @@ static void files(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_vectors), cmocka_unit_test(files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_vectors), cmocka_unit_test(pieces),
+                                       cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
  *   n=N delay=MS                      events of its turn, and the time before each
  *   endless                           until it is cancelled
  *   large                             a reply of FAKE_LARGE bytes
+ *   pulled                            its events are there, to be pulled; of every third
+ *                                     one must be told first
  *   cancel | refused                  frames of these types
  *
  * Every event makes one message {"n":K}, the last one {"end":"completed","parent":ID}.
@@ -35,7 +37,7 @@
 #define FAKE_LARGE ((size_t)5 << 20)
 
 /* How many calls there are, and turns that were asked to stop. */
-static atomic_int fake_calls, fake_cancels;
+static atomic_int fake_calls, fake_cancels, fake_waits;
 
 /* ------------------------------------------------------------------ worker ---- */
 
@@ -141,6 +143,9 @@ struct api_call {
     pthread_t thread;
     bool threaded;
     atomic_bool cancelled;
+    bool pulled, told; /* told: of the next event, which was not there before */
+    void (*more)(void *arg);
+    void *more_arg;
 };
 
 static void fake_sleep(int ms)
@@ -199,6 +204,9 @@ static api_call *fake_start(const char *words, run_record *parent, run_listener 
         memset(call->large, 'x', FAKE_LARGE);
     }
     if (call->kind == API_REPLY)
+        return call;
+    call->pulled = strstr(words, "pulled") != NULL;
+    if (call->pulled)
         return call;
     call->threaded = !strstr(words, "early");
     if (call->threaded)
@@ -289,6 +297,76 @@ bool api_call_done(const api_call *call)
 run_record *api_call_record(api_call *call)
 {
     return call->record;
+}
+
+bool api_call_is_pulled(const api_call *call)
+{
+    return call->pulled;
+}
+
+void api_call_on_more(api_call *call, void (*more)(void *arg), void *arg)
+{
+    call->more = more;
+    call->more_arg = arg;
+}
+
+enum api_pull api_call_pull(api_call *call, api_emit emit, void *arg)
+{
+    bool last = call->seen == call->n;
+    if (call->seen % 3 == 2 && !call->told) {
+        call->told = true;
+        atomic_fetch_add(&fake_waits, 1);
+        call->more(call->more_arg);
+        return API_PULL_WAIT;
+    }
+    call->told = false;
+    run_event *event = run_event_new(last ? RUN_END : RUN_DELTA);
+    if (last) {
+        event->record = run_record_new();
+        event->record->id = strdup(call->id);
+        event->record->status = "completed";
+    }
+    api_call_event(call, event, emit, arg);
+    return last ? API_PULL_DONE : API_PULL_MORE;
+}
+
+void api_call_unplug(api_call *call)
+{
+    call->more = NULL;
+}
+
+void api_call_leave(api_call *call)
+{
+    if (!call->pulled)
+        api_call_cancel(call);
+}
+
+bool api_call_stays(const api_call *call)
+{
+    return call->pulled;
+}
+
+bool api_cancel(run_runtime *runtime, const run_caller *caller, const char *response_id)
+{
+    (void)runtime;
+    (void)caller;
+    return strcmp(response_id, "resp_elsewhere") == 0;
+}
+
+void run_tend(run_runtime *runtime)
+{
+    (void)runtime;
+}
+
+size_t run_kept_running(run_runtime *runtime)
+{
+    (void)runtime;
+    return 0;
+}
+
+void run_cancel_kept(run_runtime *runtime)
+{
+    (void)runtime;
 }
 
 void api_call_cancel(api_call *call)

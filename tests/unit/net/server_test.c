@@ -101,6 +101,45 @@ static void comments_while_nothing_comes(void **state)
     stop(&f);
 }
 
+/* Kept events come at the pace of their client, who may also go. */
+static void kept_events_are_pulled(void **state)
+{
+    (void)state;
+    fixture f = {0};
+    char heard[65536];
+    start(&f, (net_config){0});
+    int fd = dial(&f), ws = open_socket(&f);
+    atomic_store(&fake_waits, 0);
+    post(fd, "stream%20pulled%20n=500");
+    expect(fd, "{\"n\":499}");
+    for (int i = 0; i < 2; i++) {
+        frame(ws, 1, "stream pulled n=500");
+        expect(ws, "{\"end\":\"completed\"");
+    }
+    assert_true(atomic_load(&fake_waits) > 400);
+    post(fd, "fold%20pulled%20n=500");
+    expect(fd, "{\"events\":501}");
+    /* Those who do not read: the events wait where they are, and the server for nobody. */
+    int slow = dial(&f), slow_ws = open_socket(&f);
+    post(slow, "stream%20pulled%20n=2000000");
+    frame(slow_ws, 1, "stream pulled n=2000000");
+    for (int i = 0; i < 20; i++) {
+        fake_sleep(20);
+        frame(ws, 1, "stream n=1");
+        expect(ws, "{\"end\":\"completed\"");
+    }
+    assert_int_equal(atomic_load(&fake_calls), 2);
+    assert_true(hear(slow, heard, sizeof heard, "{\"n\":1000}", 5000));
+    close(slow);
+    close(slow_ws);
+    wait_until(&fake_calls, 0);
+    frame(ws, 1, "cancel id=resp_elsewhere"); /* is told its end as by any other frame */
+    expect(ws, "{\"end\":\"completed\"");
+    close(fd);
+    close(ws);
+    stop(&f);
+}
+
 static void ends_idle_connections(void **state)
 {
     (void)state;
@@ -124,7 +163,7 @@ static void pings_and_hangs_up(void **state)
         expect(lively, "\x89");
         frame(lively, 10, "");
     }
-    expect_end(mute, 3000);
+    expect_end(mute, 9000);
     frame(lively, 1, "stream n=1");
     expect(lively, "{\"end\"");
     close(mute);
@@ -279,6 +318,7 @@ int main(void)
         cmocka_unit_test(keeps_a_connection_after_large_replies),
         cmocka_unit_test(says_when_it_has_too_much_to_do),
         cmocka_unit_test(comments_while_nothing_comes),
+        cmocka_unit_test(kept_events_are_pulled),
         cmocka_unit_test(ends_idle_connections),
         cmocka_unit_test(pings_and_hangs_up),
         cmocka_unit_test(a_socket_has_a_lifetime),

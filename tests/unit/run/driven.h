@@ -41,6 +41,7 @@ typedef struct driven {
     run_model model;
     metrics *metrics;
     run_scheduler *scheduler;
+    uint64_t cut; /* of all prompts that are longer; 0: none */
     int n_events;
     uint64_t log; /* a hash of all events, in order */
     int n_turns;
@@ -96,10 +97,11 @@ static void driven_event(void *arg, run_event *event)
     run_event_free(event);
 }
 
-static driven *driven_open(uint64_t pages, uint32_t max_sequences, int reply_length)
+/* saved: where its state goes, in chunks of so many tokens; or NULL. */
+static driven *driven_open_saving(uint64_t pages, uint32_t max_sequences, int reply_length,
+                                  struct kv *saved, uint32_t chunk, bool boundary)
 {
     driven *d = calloc(1, sizeof *d);
-    run_scheduler_config config = {.queue = DRIVEN_TURNS, .per_key = DRIVEN_TURNS, .driven = true};
     d->ns = 1000000000;
     d->clock = (base_clock){d, driven_now, driven_wall, driven_random};
     d->engine = (pawl_engine){.max_sequences = (int)max_sequences * RUN_IDLE_FACTOR,
@@ -107,12 +109,23 @@ static driven *driven_open(uint64_t pages, uint32_t max_sequences, int reply_len
                               .reply_length = reply_length,
                               .on_pass = driven_pass,
                               .arg = d};
-    d->model = fake_model(&d->engine);
+    d->model = saved ? fake_saving_model(&d->engine, chunk, boundary) : fake_model(&d->engine);
     d->model.max_sequences = max_sequences;
     d->metrics = metrics_open();
     run_measures_open(d->metrics, "fake", d->model.measures);
+    run_scheduler_config config = {.queue = DRIVEN_TURNS,
+                                   .per_key = DRIVEN_TURNS,
+                                   .kv = saved,
+                                   .kv_min_tokens = 1,
+                                   .clock = &d->clock,
+                                   .driven = true};
     assert_int_equal(run_scheduler_open(&d->model, &config, &d->scheduler, NULL), PAWL_OK);
     return d;
+}
+
+static inline driven *driven_open(uint64_t pages, uint32_t max_sequences, int reply_length)
+{
+    return driven_open_saving(pages, max_sequences, reply_length, NULL, 0, false);
 }
 
 /* All turns must have ended, once and with the tokens that they would have had alone. */
@@ -140,22 +153,18 @@ static void driven_close(driven *d)
     free(d);
 }
 
-/* A turn of a key that is still to be submitted, in a place. Its prompt is like no other's, or
- * as another's that has the same length. */
-static driven_turn *driven_make(driven *d, const char *key, enum run_priority priority,
-                                uint64_t n_prompt, uint64_t max_tokens, const driven_turn *like)
+/* A turn of a key that is still to be submitted, in a place, with these tokens; the first of
+ * them says how many are the prompt, for fake_ends(). */
+static driven_turn *driven_make_with(driven *d, const char *key, enum run_priority priority,
+                                     const int32_t *tokens, uint64_t n, uint64_t max_tokens)
 {
     driven_turn *t = &d->turns[d->n_turns];
     run_request *request = run_request_new(&d->clock);
-    run_prompt prompt = {.n_tokens = n_prompt, .stop_tokens = {FAKE_END}, .n_stop_tokens = 1};
-    prompt.tokens = malloc((n_prompt + 1) * sizeof *prompt.tokens);
-    prompt.tokens[0] = (int32_t)n_prompt; /* for fake_ends() */
-    for (uint64_t i = 1; i < n_prompt; i++)
-        prompt.tokens[i] = (int32_t)((i * 31 + (uint64_t)d->n_turns * 7 + i / 200) % 256);
-    if (n_prompt > 2)
-        prompt.tokens[1] = d->n_turns % 256;
-    if (like)
-        memcpy(prompt.tokens, like->turn->tokens, n_prompt * sizeof *prompt.tokens);
+    run_prompt prompt = {.n_tokens = n, .stop_tokens = {FAKE_END}, .n_stop_tokens = 1};
+    prompt.tokens = malloc((n + 1) * sizeof *prompt.tokens);
+    memcpy(prompt.tokens, tokens, n * sizeof *tokens);
+    prompt.cuts[0] = d->cut;
+    prompt.n_cuts = d->cut && d->cut < n;
     snprintf(request->caller.key, sizeof request->caller.key, "%s", key);
     request->model = &d->model;
     request->priority = priority;
@@ -172,8 +181,32 @@ static driven_turn *driven_make(driven *d, const char *key, enum run_priority pr
     return t;
 }
 
-static driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
-                                 uint64_t n_prompt, uint64_t max_tokens)
+/* The same; its prompt is like no other's, or as another's that has the same length. */
+static inline driven_turn *driven_make(driven *d, const char *key, enum run_priority priority,
+                                       uint64_t n_prompt, uint64_t max_tokens,
+                                       const driven_turn *like)
+{
+    int32_t tokens[4096];
+    tokens[0] = (int32_t)n_prompt;
+    for (uint64_t i = 1; i < n_prompt; i++)
+        tokens[i] = (int32_t)((i * 31 + (uint64_t)d->n_turns * 7 + i / 200) % 256);
+    if (n_prompt > 2)
+        tokens[1] = d->n_turns % 256;
+    if (like)
+        memcpy(tokens, like->turn->tokens, n_prompt * sizeof *tokens);
+    return driven_make_with(d, key, priority, tokens, n_prompt, max_tokens);
+}
+
+static inline driven_turn *driven_start_with(driven *d, const char *key, enum run_priority priority,
+                                             const int32_t *tokens, uint64_t n, uint64_t max_tokens)
+{
+    driven_turn *t = driven_make_with(d, key, priority, tokens, n, max_tokens);
+    assert_true(run_scheduler_submit(d->scheduler, t->turn));
+    return t;
+}
+
+static inline driven_turn *driven_start(driven *d, const char *key, enum run_priority priority,
+                                        uint64_t n_prompt, uint64_t max_tokens)
 {
     driven_turn *t = driven_make(d, key, priority, n_prompt, max_tokens, NULL);
     assert_true(run_scheduler_submit(d->scheduler, t->turn));

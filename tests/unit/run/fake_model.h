@@ -4,7 +4,8 @@
  * Tokens 0 to 255 are bytes, 256 is the control token "<|end|>". The engine's next
  * token is a function of the whole timeline, so that any token lost, doubled or
  * mixed up between sequences changes all that follow. It counts open sequences and
- * pages, refuses what was not reserved once pages run out, and fails on demand.
+ * pages, refuses what was not reserved once pages run out, and fails on demand. Its saved
+ * state is the tokens; one that is given a boundary_bytes cannot go on without a boundary.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +28,10 @@ struct pawl_engine {
     pawl_status fail_status;
     int reply_length; /* tokens before the end token                  */
     int largest_batch;
-    uint64_t computed; /* tokens that went into passes                 */
+    bool boundary;         /* states have one                         */
+    int saves, loads;      /* parts so far                            */
+    pawl_status fail_save; /* what state_save() says, or PAWL_OK      */
+    uint64_t computed;     /* tokens that went into passes            */
     void (*on_pass)(void *arg, const pawl_slot *slots, uint64_t n); /* or NULL */
     void *arg;
 };
@@ -36,6 +40,7 @@ struct pawl_sequence {
     pawl_engine *engine;
     int32_t tokens[4096];
     uint64_t n_tokens, pages;
+    bool lacks_boundary; /* chunks were loaded, but nothing to go on from */
 };
 
 static uint64_t fake_pages_for(uint64_t n)
@@ -104,6 +109,7 @@ static pawl_status fake_fork(const pawl_sequence *from, uint64_t n, pawl_sequenc
         return status;
     memcpy((*to)->tokens, from->tokens, sizeof from->tokens);
     (*to)->n_tokens = n;
+    (*to)->lacks_boundary = from->lacks_boundary;
     if (fake_resize(*to, fake_pages_for(n)))
         return PAWL_OK;
     (*to)->n_tokens = 0;
@@ -130,6 +136,10 @@ static bool fake_ends(const pawl_engine *e, const int32_t *tokens, uint64_t n)
 static void fake_slot(pawl_engine *e, pawl_slot *slot)
 {
     pawl_sequence *s = slot->sequence;
+    if (s->lacks_boundary) {
+        slot->status = PAWL_E_INTERNAL;
+        return;
+    }
     if (s->n_tokens + slot->n_tokens > 4096) {
         slot->status = PAWL_E_LIMIT;
         return;
@@ -181,6 +191,63 @@ static void fake_cancel(pawl_engine *e)
     (void)e;
 }
 
+typedef struct fake_state {
+    uint64_t part, begin, end, hash;
+} fake_state;
+
+static fake_state fake_state_of(uint32_t part, const int32_t *tokens, uint64_t begin, uint64_t end)
+{
+    fake_state head = {part, begin, end, 14695981039346656037u};
+    for (uint64_t i = 0; i < end - begin; i++)
+        head.hash = (head.hash ^ (uint32_t)tokens[i]) * 1099511628211u;
+    return head;
+}
+
+static pawl_status fake_state_save(const pawl_sequence *s, uint32_t part, uint64_t begin,
+                                   uint64_t end, const pawl_sink *to, pawl_error *error)
+{
+    pawl_engine *e = s->engine;
+    if (e->fail_save)
+        return pawl_fail(error, e->fail_save, "told to fail");
+    if (end > s->n_tokens || (part == PAWL_STATE_BOUNDARY && end != s->n_tokens))
+        return pawl_fail(error, PAWL_E_ARGUMENT, "there is no such state");
+    fake_state head = fake_state_of(part, s->tokens + begin, begin, end);
+    e->saves++;
+    pawl_status status = to->write(to->context, &head, sizeof head);
+    uint64_t size = (end - begin) * sizeof *s->tokens;
+    return status || !size ? status : to->write(to->context, s->tokens + begin, size);
+}
+
+static bool fake_read_all(const pawl_source *from, void *data, uint64_t size)
+{
+    uint64_t got = 0;
+    for (uint64_t at = 0; at < size; at += got)
+        if (from->read(from->context, (char *)data + at, size - at, &got) != PAWL_OK || !got)
+            return false;
+    return true;
+}
+
+static pawl_status fake_state_load(pawl_sequence *s, uint32_t part, const int32_t *tokens,
+                                   uint64_t begin, uint64_t end, const pawl_source *from,
+                                   pawl_error *error)
+{
+    static int32_t ids[4096];
+    fake_state head, want = fake_state_of(part, tokens, begin, end);
+    if (begin != s->n_tokens || end > 4096)
+        return pawl_fail(error, PAWL_E_ARGUMENT, "it does not follow");
+    if (!fake_read_all(from, &head, sizeof head) || memcmp(&head, &want, sizeof head) != 0 ||
+        !fake_read_all(from, ids, (end - begin) * sizeof *ids) ||
+        fake_state_of(part, ids, begin, end).hash != want.hash)
+        return pawl_fail(error, PAWL_E_FORMAT, "damaged");
+    if (fake_reserve(s, end - begin, error) != PAWL_OK)
+        return PAWL_E_MEMORY;
+    memcpy(s->tokens + begin, ids, (end - begin) * sizeof *ids);
+    s->n_tokens = end;
+    s->lacks_boundary = s->engine->boundary && part == PAWL_STATE_CHUNK;
+    s->engine->loads++;
+    return PAWL_OK;
+}
+
 static const pawl_engine_api fake_engine_api = {
     .struct_size = sizeof(pawl_engine_api),
     .sequence_open = fake_sequence_open,
@@ -193,6 +260,8 @@ static const pawl_engine_api fake_engine_api = {
     .length = fake_length,
     .truncate = fake_truncate,
     .fork = fake_fork,
+    .state_save = fake_state_save,
+    .state_load = fake_state_load,
 };
 
 /* ----------------------------------------------------------- tokenizer ---- */
@@ -268,6 +337,19 @@ static run_model fake_model(pawl_engine *engine)
         .vocabulary = {.vocab_size = 257, .bos = -1, .eos = FAKE_END, .eot = -1},
         .max_sequences = 4,
     };
+}
+
+/* The same, with an engine that saves its state. */
+static inline run_model fake_saving_model(pawl_engine *engine, uint32_t chunk, bool boundary)
+{
+    run_model model = fake_model(engine);
+    engine->boundary = boundary;
+    model.info.state_chunk = chunk;
+    model.info.chunk_bytes = sizeof(fake_state) + chunk * sizeof(int32_t);
+    model.info.boundary_bytes = boundary ? sizeof(fake_state) : 0;
+    model.info.kv_format = "fake/1";
+    model.vocabulary.digest = "fake";
+    return model;
 }
 
 #endif /* UNIT_RUN_FAKE_MODEL_H */

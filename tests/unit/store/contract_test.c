@@ -475,6 +475,81 @@ static void threads_together(void **state)
     }
 }
 
+/* A queued response is replaced by the one that it becomes; nothing else is. */
+static void queued_is_replaced(void **state)
+{
+    fixture *f = *state;
+    store_response *got = NULL;
+    store_response r = help_response("resp_q", NULL);
+    put(f, "resp_root", NULL);
+    r.parent_id = "resp_root";
+    r.status = STORE_QUEUED;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(help_put(f->s, &r, &f->error), PAWL_OK);
+    r.status = "completed";
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_OK);
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_E_ARGUMENT);
+    assert_int_equal(f->s->get(f->s, "resp_q", 0, &got, &f->error), PAWL_OK);
+    assert_string_equal(got->status, "completed");
+    assert_string_equal(got->parent_id, "resp_root");
+    free(got);
+}
+
+static pawl_status answer_of(fixture *f, const char *tenant, const char *key, int64_t since,
+                             const char *id)
+{
+    store_answer answer;
+    pawl_status status = f->s->answer_find(f->s, tenant, key, since, &answer, &f->error);
+    if (!status) {
+        assert_string_equal(answer.response_id, id);
+        assert_string_equal(answer.hash, "hash");
+    }
+    return status;
+}
+
+static void put_answer(fixture *f, const char *id, const char *tenant, const char *key,
+                       int64_t when)
+{
+    store_response r = help_response(id, NULL);
+    r.tenant = tenant;
+    r.key = key;
+    r.key_hash = "hash";
+    r.completed_ms = when;
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_OK);
+}
+
+static void keys_have_answers(void **state)
+{
+    fixture *f = *state;
+    int64_t now = 1000 * STORE_ANSWER_MS;
+    put_answer(f, "resp_1", "a", "k", now);
+    put_answer(f, "resp_2", "b", "k", now);
+    put_answer(f, "resp_3", "a", "other ' key", now);
+    for (int pass = 0; pass < 2; pass++) {
+        assert_int_equal(answer_of(f, "a", "k", now, "resp_1"), PAWL_OK);
+        assert_int_equal(answer_of(f, "b", "k", now - 5, "resp_2"), PAWL_OK);
+        assert_int_equal(answer_of(f, "a", "other ' key", 0, "resp_3"), PAWL_OK);
+        assert_int_equal(answer_of(f, "", "k", 0, ""), PAWL_E_NOT_FOUND);
+        assert_int_equal(answer_of(f, "a", "K", 0, ""), PAWL_E_NOT_FOUND);
+        assert_int_equal(answer_of(f, "a", "k", now + 1, ""), PAWL_E_NOT_FOUND);
+        reopen(f);
+    }
+    put_answer(f, "resp_4", "a", "k", now + 1); /* the later one counts */
+    assert_int_equal(answer_of(f, "a", "k", 0, "resp_4"), PAWL_OK);
+    assert_int_equal(help_remove(f->s, "resp_4", &f->error), PAWL_OK);
+    assert_int_equal(answer_of(f, "a", "k", 0, ""), PAWL_E_NOT_FOUND);
+    put_answer(f, "resp_5", "c", "k", now + STORE_ANSWER_MS + 1); /* the others are too old */
+    assert_int_equal(answer_of(f, "b", "k", 0, ""), PAWL_E_NOT_FOUND);
+    assert_int_equal(answer_of(f, "c", "k", 0, "resp_5"), PAWL_OK);
+    assert_true(help_has(f->s, "resp_2", 0));
+    char long_key[STORE_MAX_KEY + 2] = {0};
+    memset(long_key, 'k', STORE_MAX_KEY + 1);
+    store_response r = help_response("resp_6", NULL);
+    r.key = long_key;
+    r.key_hash = "hash";
+    assert_int_equal(help_put(f->s, &r, &f->error), PAWL_E_LIMIT);
+}
+
 int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -483,6 +558,7 @@ int main(void)
         EACH(unknown_is_not_found), EACH(removal_keeps_ancestors),  EACH(removal_collects_a_chain),
         EACH(order_is_kept),        EACH(full_queue_is_busy),       EACH(done_may_put),
         EACH(done_is_optional),     EACH(close_finishes_the_queue), EACH(threads_together),
+        EACH(queued_is_replaced),   EACH(keys_have_answers),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {

@@ -289,7 +289,7 @@ static void a_damaged_row_is_no_key(void **state)
 static void version_1_gets_tenants(void **state)
 {
     static const char back[] =
-        "DROP TABLE conversation; DROP INDEX response_by_conversation;"
+        "DROP TABLE conversation; DROP TABLE idempotency; DROP INDEX response_by_conversation;"
         "ALTER TABLE response DROP COLUMN conversation;"
         "ALTER TABLE response DROP COLUMN tenant; DROP TABLE api_key; PRAGMA user_version = 1";
     fixture *f = *state;

@@ -1,0 +1,3 @@
+-- pawl.db, version 4.
+--
+-- SPDX-License-Identifier: Apache-2.0
