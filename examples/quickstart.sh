@@ -61,8 +61,10 @@ check() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     say "Holding a conversation (data in $folder)"
+    # So short a conversation would otherwise be computed again rather than read from disk.
     python3 "$PAWL_ROOT/examples/clients/crash_and_resume.py" --model "$name" -- \
-        "$PAWL_ROOT/build/pawl" serve --model "$name=$path" --listen 127.0.0.1:0 --data "$folder" ||
+        "$PAWL_ROOT/build/pawl" serve --model "$name=$path" --listen 127.0.0.1:0 --data "$folder" \
+        --kv-min-tokens 16 ||
         status=$?
     if [ "$status" = 0 ]; then
         say "It went on where it had stopped."

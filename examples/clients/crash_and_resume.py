@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from chat_ws import WebSocket, WebSocketError, describe, print_text, turn
 
 READY = "listening on http://"
 START_TIMEOUT = 120  # seconds
+SAVED_WITHIN = 1  # seconds: a turn is on disk when its last event comes, its attention state a moment later
 FIRST = "What is gravity? Answer in two sentences."
 SECOND = "Say that again in one short sentence."
 
@@ -87,6 +89,7 @@ def converse(command, model, log):
     server = Server(command, log)
     try:
         first = ask(server, FIRST, model=model)
+        time.sleep(SAVED_WITHIN)
         print("\n--- kill -9, and a new server on the same data folder ---", flush=True)
         server.kill()
         server = Server(command, log)
@@ -97,7 +100,7 @@ def converse(command, model, log):
             server.kill()
     usage = second["usage"]
     print(f"\nreused {usage['input_tokens_details']['cached_tokens']} of {usage['input_tokens']} input tokens"
-          " (the conversation is on disk, attention state is not: a restart computes it anew)")
+          " from attention state that was on disk")
     return list(faults(first, second, end_status))
 
 

@@ -224,7 +224,7 @@ void socket_cut_all(socket_conn *s)
     for (socket_turn *t = s->turns; t; t = next) {
         next = t->next;
         bool stays = t->base.ready && api_call_stays(t->base.call);
-        if (stays && !s->base.server->stopping)
+        if (stays && !s->base.server->draining) /* which nobody can come back to */
             leave_turn(s, t);
         else
             exchange_cancel(&t->base);

@@ -111,6 +111,19 @@ def background_over_a_socket():
 
 
 @case
+def background_in_a_conversation():
+    client = sdk()
+    conversation = client.conversations.create()
+    for n in range(3):
+        got = client.responses.create(model="replay", input="slowly" if n else "hello", conversation=conversation.id, background=True)
+        until("its end", lambda: client.responses.retrieve(got.id).status == "completed")
+        equal(len(list(client.conversations.items.list(conversation.id))), 2 * (n + 1), "items of the conversation")
+    equal(server.http("DELETE", f"/v1/responses/{got.id}").status, 200, "DELETE of its head")
+    last = client.responses.create(model="replay", input="hello", conversation=conversation.id, background=True)
+    until("its end", lambda: client.responses.retrieve(last.id).status == "completed")
+
+
+@case
 def background_is_refused_where_it_means_nothing():
     for more, param in (({"store": False}, "background"), ({"disconnect": "cancel"}, "disconnect")):
         equal(server.create(400, input="x", background=True, **more)["error"]["param"], param, "param")
