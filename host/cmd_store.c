@@ -91,18 +91,18 @@ static int with_kv(const options *o, const char *folder, int result, kv_work wor
     return found ? found : result;
 }
 
-static void print_line(void *arg, const char *line)
+static void print_finding(void *arg, const char *where, const char *what)
 {
     (void)arg;
-    fputs("kv.db: ", stdout);
-    print_safe(line);
+    printf("kv.db: %s: ", where);
+    print_safe(what);
     putchar('\n');
 }
 
 static int check_kv(const options *o, const char *folder, pawl_error *error)
 {
     kv_check_report r;
-    pawl_status status = kv_check(folder, o->repair, print_line, NULL, &r, error);
+    pawl_status status = kv_check(folder, o->repair, print_finding, NULL, &r, error);
     if (status)
         return failed(status);
     bool clean = kv_check_is_clean(&r);

@@ -3,7 +3,10 @@
  *
  * Settings and why:
  *   journal_mode WAL       readers never wait for the writer
- *   synchronous FULL       a commit that returned survives a power cut
+ *   synchronous EXTRA      a commit that returned survives a power cut. With a log that is
+ *                          FULL, but making a new file and its log takes a journal whose
+ *                          removal only EXTRA flushes: a journal that came back after a
+ *                          power cut would undo all, log included
  *   wal_autocheckpoint 0   SQLite before 3.51.3 loses pages when one connection
  *                          commits while another checkpoints and resets the log.
  *                          So one connection does both, when it says so.
@@ -154,16 +157,17 @@ pawl_status db_open_writer(const char *path, const db_kind *kind, sqlite3 **out,
     if (status)
         return status;
     status = migrate_check(db, kind, error); /* before anything is written */
+    if (!status)
+        status = db_exec(db, "PRAGMA synchronous = EXTRA", error); /* before the first write */
     if (!status && kind->before)
         status = db_exec(db, kind->before, error);
     if (!status)
         status = set_wal(db, error);
     if (!status)
-        status = db_exec(
-            db,
-            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
-            "PRAGMA journal_size_limit = " LOG_LIMIT ";",
-            error);
+        status = db_exec(db,
+                         "PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
+                         "PRAGMA journal_size_limit = " LOG_LIMIT ";",
+                         error);
     if (!status && kind->settings)
         status = db_exec(db, kind->settings, error);
     if (!status)

@@ -9,7 +9,6 @@
 #include "store/kv_check.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@
 
 typedef struct check {
     kv_check_report *report;
-    void (*say)(void *arg, const char *line);
+    kv_check_found found;
     void *arg;
     kv_db db;
     kv_index index;
@@ -34,18 +33,15 @@ typedef struct check {
     bool no_memory;
 } check;
 
-static void tell(const check *c, const char *format, ...) PAWL_PRINTF(2, 3);
-
-static void tell(const check *c, const char *format, ...)
+/* id 0: of the file. */
+static void tell(const check *c, int64_t id, const char *what)
 {
-    char line[240];
-    va_list values;
-    if (!c->say)
+    char where[40] = KV_DB_NAME;
+    if (!c->found)
         return;
-    va_start(values, format);
-    vsnprintf(line, sizeof line, format, values);
-    va_end(values);
-    c->say(c->arg, line);
+    if (id)
+        snprintf(where, sizeof where, "chunk %" PRId64, id);
+    c->found(c->arg, where, what);
 }
 
 static void doom(check *c, int64_t id)
@@ -92,7 +88,7 @@ static void take(void *context, const kv_row *row)
         c->no_memory = c->no_memory || status == PAWL_E_MEMORY;
         c->report->damaged += status != PAWL_E_NOT_FOUND;
         c->report->unreachable += status == PAWL_E_NOT_FOUND;
-        tell(c, "chunk %" PRId64 ": %s", row->id,
+        tell(c, row->id,
              status == PAWL_E_NOT_FOUND ? "its parent is not there"
                                         : "there is another of its key");
         doom(c, row->id);
@@ -109,7 +105,7 @@ static void refuse(void *context, int64_t id)
 {
     check *c = context;
     c->report->damaged++;
-    tell(c, "chunk %" PRId64 ": its row makes no sense", id);
+    tell(c, id, "its row makes no sense");
     doom(c, id);
 }
 
@@ -164,7 +160,7 @@ static pawl_status check_sums(check *c, pawl_error *error)
         kv_entry *e = kv_index_find(&c->index, &key);
         if (!e || is_whole(c, e, data))
             continue;
-        tell(c, "chunk %" PRId64 ": its payload is damaged", e->id);
+        tell(c, e->id, "its payload is damaged");
         kv_index_remove(&c->index, e, doom_entry, c);
         c->report->unreachable--;
         c->report->damaged++;
@@ -188,7 +184,7 @@ static pawl_status check_pages(check *c, pawl_error *error)
         if (text && strcmp(text, "ok") == 0)
             continue;
         c->report->broken = true;
-        tell(c, "kv.db: %s", text ? text : "?");
+        tell(c, 0, text ? text : "?");
     }
     if (rc != SQLITE_DONE)
         status = db_fail(c->db.db, "checking its pages", error);
@@ -220,7 +216,7 @@ static pawl_status count_strays(check *c, pawl_error *error)
         status = db_fail(c->db.db, "looking for pieces of nobody", error);
     sqlite3_finalize(s);
     if (c->report->strays)
-        tell(c, "%" PRIu64 " pieces belong to no chunk", c->report->strays);
+        tell(c, 0, "pieces in it belong to no chunk");
     return status;
 }
 
@@ -293,13 +289,13 @@ static char *path_of(const char *folder, pawl_status *status, pawl_error *error)
     return path;
 }
 
-pawl_status kv_check(const char *folder, bool repair, void (*say)(void *arg, const char *line),
-                     void *arg, kv_check_report *report, pawl_error *error)
+pawl_status kv_check(const char *folder, bool repair, kv_check_found found, void *arg,
+                     kv_check_report *report, pawl_error *error)
 {
     pawl_status status;
     pawl_error why = {.struct_size = sizeof why};
     kv_check_report made = {0};
-    check c = {.report = &made, .say = say, .arg = arg};
+    check c = {.report = &made, .found = found, .arg = arg};
     char *path = path_of(folder, &status, error);
     if (!status && path)
         status = kv_index_open(&c.index, error);
@@ -309,7 +305,7 @@ pawl_status kv_check(const char *folder, bool repair, void (*say)(void *arg, con
             status = check_open(&c, repair, &why);
         kv_db_close(&c.db);
         if (status == PAWL_E_FORMAT) {
-            tell(&c, "%s", why.message);
+            tell(&c, 0, why.message);
             made.broken = true;
             status = PAWL_OK;
         } else if (status && error) {

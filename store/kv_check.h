@@ -22,11 +22,14 @@ typedef struct kv_check_report {
     bool broken;            /* the file itself is damaged: a repair makes it anew         */
 } kv_check_report;
 
-/* Reads everything. repair: removes what is wrong, after which a check finds nothing. say() is
- * told each finding in a line; NULL: nobody is. PAWL_OK: it could be checked; report says how
+/* One thing that is not as it must be, as in verify.h: "chunk 12", "its payload is damaged". */
+typedef void (*kv_check_found)(void *arg, const char *where, const char *what);
+
+/* Reads everything. repair: removes what is wrong, after which a check finds nothing. found() is
+ * told each finding; NULL: nobody is. PAWL_OK: it could be checked; report says how
  * it is. No kv.db is PAWL_OK, with zeros. */
-pawl_status kv_check(const char *folder, bool repair, void (*say)(void *arg, const char *line),
-                     void *arg, kv_check_report *report, pawl_error *error);
+pawl_status kv_check(const char *folder, bool repair, kv_check_found found, void *arg,
+                     kv_check_report *report, pawl_error *error);
 /* True: nothing that a crash alone does not explain. */
 bool kv_check_is_clean(const kv_check_report *report);
 

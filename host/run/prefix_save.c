@@ -136,6 +136,11 @@ static bool keep(prefix *p, const part *what, prefix_track *track, const char *t
         p->quiet_until = p->clock->monotonic_ns(p->clock->context) + QUIET_NS;
         return false;
     }
+    if (status == PAWL_E_NOT_FOUND) { /* an ancestor was evicted: from the first gap, later */
+        p->quiet_until = p->clock->monotonic_ns(p->clock->context) + QUIET_NS;
+        track->n_kept = 0;
+        return false;
+    }
     track->given_up = true;
     log_write(PAWL_LOG_WARN, "prefix", "%s: state of [%llu, %llu) is not saved: %s", p->model->name,
               (unsigned long long)what->begin, (unsigned long long)what->end, error.message);

@@ -73,10 +73,10 @@ static void be_child(const char *folder, unsigned seed)
     }
 }
 
-static void print_finding(void *arg, const char *line)
+static void print_finding(void *arg, const char *where, const char *what)
 {
     (void)arg;
-    print_message("%s\n", line);
+    print_message("%s: %s\n", where, what);
 }
 
 /* Returns how many chunks were there and right. */

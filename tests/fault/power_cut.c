@@ -306,6 +306,8 @@ static int cut_delete(sqlite3_vfs *vfs, const char *path, int sync)
         if (strcmp(disk.files[i].path, path) == 0) {
             disk.files[i].deleted = true;
             forget_changes(&disk.files[i]);
+            if (sync) /* the folder is flushed too: it does not come back */
+                resize(&disk.files[i], 0);
         }
     }
     pthread_mutex_unlock(&disk.lock);

@@ -61,10 +61,10 @@ static void write_until_dark(kv *k, unsigned *seed)
     kv_flush(k);
 }
 
-static void print_finding(void *arg, const char *line)
+static void print_finding(void *arg, const char *where, const char *what)
 {
     (void)arg;
-    print_message("%s\n", line);
+    print_message("%s: %s\n", where, what);
 }
 
 static uint64_t look(const char *folder)
