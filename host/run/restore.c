@@ -33,14 +33,11 @@ prefix_hit run_restore_look(run_step *step, run_turn *turn, uint64_t shared, pre
     return pays ? hit : none;
 }
 
-/* The turn waits again, before all others: it is looked at anew in the next round. */
+/* It is looked at anew in the next round. */
 static void begin_anew(run_step *step, size_t i)
 {
-    run_active a = run_step_take_out(step, i);
-    live_drop(step->sequences, a.entry);
-    a.turn->broken++;
-    a.turn->standing.returned = true;
-    run_waiting_add(step->waiting, a.turn);
+    step->active[i].turn->broken++;
+    run_step_return(step, i);
 }
 
 static void loaded(run_step *step, run_active *a)

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/queue.h"
 #include "run/admission.h"
+#include "run/join.h"
 #include "run/restore.h"
 
 #include <pthread.h>
@@ -193,6 +194,7 @@ bool run_scheduler_round(run_scheduler *s)
     look_at_marks(s);
     raise_starved(s);
     admit_all(s);
+    run_join(&s->step);
     if (s->step.n_active) {
         run_make_room(&s->step);
         publish(s);

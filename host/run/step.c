@@ -87,6 +87,14 @@ void run_step_move(run_step *step, size_t i, enum run_priority class)
     insert(step, a);
 }
 
+void run_step_return(run_step *step, size_t i)
+{
+    run_active a = run_step_take_out(step, i);
+    live_drop(step->sequences, a.entry);
+    a.turn->standing.returned = true;
+    run_waiting_add(step->waiting, a.turn);
+}
+
 void run_step_preempt(run_step *step, size_t i, bool keep)
 {
     run_active a = run_step_take_out(step, i);

@@ -56,6 +56,8 @@ void run_step_wake(run_step *step, run_turn *turn);
 void run_step_end(run_step *step, size_t i, enum run_turn_outcome outcome, const char *why);
 /* Changes the class of the i-th active turn. */
 void run_step_move(run_step *step, size_t i, enum run_priority class);
+/* The i-th active turn gives up its sequence and waits again, before all others of its class. */
+void run_step_return(run_step *step, size_t i);
 /* Interrupts the i-th active turn: it waits again, before all others of its class, and goes
  * on where it was. keep: its state stays until somebody needs the room. */
 void run_step_preempt(run_step *step, size_t i, bool keep);

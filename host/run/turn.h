@@ -66,6 +66,7 @@ struct run_turn {
     bool in_progress;   /* IN_PROGRESS was sent                               */
     bool stopped;       /* run_cancel() ended it, and what it said is kept    */
     bool computed;      /* a pass has taken tokens of it                      */
+    bool joined;        /* it has gone over to another one's state (join.h)   */
     bool retried;       /* the engine had no memory once already              */
     uint32_t broken;    /* how often its saved state could not be loaded      */
     run_record *record; /* between the end and END                            */

@@ -40,6 +40,25 @@ static void test_admission_keeps_a_margin(void **state)
     driven_close(d);
 }
 
+/* Four that came at once with one prompt: the first computes it, the others go over to it. */
+static void test_those_who_came_together_share(void **state)
+{
+    (void)state;
+    enum { N = 4, PROMPT = 1600 };
+    driven *d = driven_open(500, N, 180);
+    driven_turn *all[N] = {NULL};
+    for (int i = 0; i < N; i++) {
+        all[i] = driven_make(d, "a", RUN_INTERACTIVE, PROMPT, 0, all[0]);
+        assert_true(run_scheduler_submit(d->scheduler, all[i]->turn));
+    }
+    driven_finish(d);
+    assert_int_equal(all[0]->usage.cached_tokens, 0);
+    /* The second one began with what the first one's last pass had left of the budget. */
+    for (int i = 2; i < N; i++)
+        assert_int_equal(all[i]->usage.cached_tokens, PROMPT - 1);
+    driven_close(d);
+}
+
 /* What a live sequence has already needs no pages: a follow-up begins where a stranger with as
  * long a prompt would have to wait. */
 static void test_shared_pages_count_once(void **state)
@@ -269,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission_by_need),
         cmocka_unit_test(test_admission_keeps_a_margin),
+        cmocka_unit_test(test_those_who_came_together_share),
         cmocka_unit_test(test_shared_pages_count_once),
         cmocka_unit_test(test_who_gives_way),
         cmocka_unit_test(test_cached_when_it_is_computed),
