@@ -55,6 +55,12 @@ static void add_tokens(buf *out, const store_response *r, const store_response *
     buf_add_text(out, "]");
 }
 
+/* What is queued ends nowhere else than here: its row says what is true of it then. */
+static const char *ended_status(const store_response *r)
+{
+    return strcmp(r->status, STORE_QUEUED) == 0 ? "failed" : r->status;
+}
+
 bool transfer_add_response(buf *out, const store_response *r, bool removed,
                            const store_response *parent)
 {
@@ -65,7 +71,7 @@ bool transfer_add_response(buf *out, const store_response *r, bool removed,
     add_text(out, "conversation", r->conversation_id);
     add_text(out, "tenant", r->tenant ? r->tenant : "");
     add_text(out, "model", r->model);
-    add_text(out, "status", r->status);
+    add_text(out, "status", ended_status(r));
     buf_printf(out, ",\"created_ms\":%" PRId64 ",\"completed_ms\":%" PRId64, r->created_ms,
                r->completed_ms);
     add_json(out, "request", r->request);

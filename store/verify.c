@@ -105,10 +105,11 @@ static pawl_status note_row(checker *c, const char *insert, int64_t row, const c
 #define NOTE_RESPONSE "INSERT OR IGNORE INTO bad_response VALUES (?1, ?2)"
 #define NOTE_TALK "INSERT OR IGNORE INTO bad_talk VALUES (?1, ?2)"
 
-/* What is wrong with a response that could be read, or NULL. */
+/* What is wrong with a response that could be read, or NULL. One that is queued runs, or its
+ * process was killed. */
 static const char *fault_of(const store_response *r)
 {
-    if (!items_status_ok(r->status))
+    if (strcmp(r->status, STORE_QUEUED) != 0 && !items_status_ok(r->status))
         return "status";
     if (!items_object_ok(r->request))
         return "request is no JSON object";

@@ -108,17 +108,30 @@ static api_call *retrieve(const api_context *context)
     return damaged();
 }
 
+/* Other words than these two are refused: who writes "True" waits for a stream. */
+static bool wants_stream(const api_context *context, bool *wanted, api_error *error)
+{
+    char word[8];
+    *wanted = false;
+    if (!route_query(context->request->query, "stream", word, sizeof word) ||
+        strcmp(word, "false") == 0)
+        return true;
+    *wanted = strcmp(word, "true") == 0;
+    return *wanted || api_refuse(error, 400, "invalid_value", "stream",
+                                 "Invalid value for 'stream': true or false is expected.");
+}
+
 api_call *responses_retrieve(const api_context *context)
 {
-    char stream[8];
+    bool stream;
     api_error error;
-    api_call *call;
-    if (route_query(context->request->query, "stream", stream, sizeof stream) &&
-        strcmp(stream, "true") == 0) {
-        call = stream_again(context, &error);
-        return call ? call : call_refused(&error);
+    if (!wants_stream(context, &stream, &error))
+        return call_refused(&error);
+    if (stream) {
+        api_call *events = stream_again(context, &error);
+        return events ? events : call_refused(&error);
     }
-    call = running(context);
+    api_call *call = running(context);
     return call ? call : retrieve(context);
 }
 

@@ -101,6 +101,9 @@ def what_cannot_be_read_is_refused_by_name():
     equal(again(done["id"], last).rest(), [], "what comes after the last event")
     for word in ("", "x", "-1", "1.5", "99999999999999999999", "1x"):
         refused(f"{path}&starting_after={word}", 400, "invalid_value", "starting_after")
+    for word in ("True", "1", ""):
+        refused(f"/v1/responses/{done['id']}?stream={word}", 400, "invalid_value", "stream")
+    equal(server.http("GET", f"/v1/responses/{done['id']}?stream=false").json(), done, "without a stream")
     need("GET" in refused(f"{path}&starting_after={last + 1}", 409, "cursor_expired", "starting_after")["message"],
          "what can be done instead")
     refused("/v1/responses/resp_nope?stream=true", 404, None)

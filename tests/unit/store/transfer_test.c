@@ -143,6 +143,28 @@ static void comes_back_the_same(void **state)
     free(three);
 }
 
+/* One that was accepted and not ended has failed, for whoever reads the lines. */
+static void queued_becomes_failed(void **state)
+{
+    fixture *f = *state;
+    store *s;
+    assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
+    store_response q = response("q", "c", 0);
+    q.status = STORE_QUEUED;
+    assert_int_equal(help_put(s, &q, &f->error), PAWL_OK);
+    s->close(s);
+    char *text = export_of(f, f->folder, NULL);
+    assert_null(strstr(text, "\"status\":\"" STORE_QUEUED "\""));
+    assert_int_equal(import_text(f, text, false), PAWL_OK);
+    store_response *got = NULL;
+    assert_int_equal(sqlite_store_open(f->other, &s, &f->error), PAWL_OK);
+    assert_int_equal(s->get(s, "q", 0, &got, &f->error), PAWL_OK);
+    assert_string_equal(got->status, "failed");
+    free(got);
+    s->close(s);
+    free(text);
+}
+
 static void new_ids_follow_their_links(void **state)
 {
     fixture *f = *state;
@@ -306,8 +328,13 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(comes_back_the_same), EACH(new_ids_follow_their_links), EACH(one_conversation_alone),
-        EACH(what_is_refused),     EACH(a_stranger_cannot_join),     EACH(a_held_folder_is_refused),
+        EACH(comes_back_the_same),
+        EACH(queued_becomes_failed),
+        EACH(new_ids_follow_their_links),
+        EACH(one_conversation_alone),
+        EACH(what_is_refused),
+        EACH(a_stranger_cannot_join),
+        EACH(a_held_folder_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

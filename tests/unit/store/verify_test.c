@@ -140,6 +140,22 @@ static void sound_is_sound(void **state)
     assert_string_equal(r.copy, "");
 }
 
+/* A response that was accepted and not ended, by kill -9 or not yet, is no damage. */
+static void queued_is_sound(void **state)
+{
+    fixture *f = *state;
+    store *s;
+    assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
+    store_response q = help_response("q", "c");
+    q.status = STORE_QUEUED;
+    q.input = ITEMS;
+    q.n_tokens = q.n_prompt = 0;
+    assert_int_equal(help_put(s, &q, NULL), PAWL_OK);
+    s->close(s);
+    assert_int_equal(look(f).faults, 0);
+    assert_int_equal(mend(f).removed, 0);
+}
+
 /* Each damage is said by name; a repair takes it out. */
 static void damage_is_named(void **state)
 {
@@ -311,9 +327,9 @@ int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        EACH(sound_is_sound),      EACH(damage_is_named),        EACH(conversations_go_back),
-        EACH(nothing_is_left),     EACH(a_torn_file_is_refused), EACH(a_holder_is_read_beside),
-        EACH(gc_gives_space_back), EACH(what_is_not_there),
+        EACH(sound_is_sound),          EACH(queued_is_sound),     EACH(damage_is_named),
+        EACH(conversations_go_back),   EACH(nothing_is_left),     EACH(a_torn_file_is_refused),
+        EACH(a_holder_is_read_beside), EACH(gc_gives_space_back), EACH(what_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
