@@ -11,7 +11,6 @@ import multiprocessing
 import pathlib
 import random
 import re
-import socket
 import subprocess
 import threading
 import time
@@ -56,7 +55,7 @@ class Stream:
     """A streamed POST: lines of events until its end, or until it is dropped."""
 
     def __init__(self, server, path, headers, **body):
-        self.connection = http.client.HTTPConnection(server.host, int(server.port), timeout=300 * SLOWNESS)
+        self.connection = http.client.HTTPConnection(server.host, int(server.port), timeout=60 * SLOWNESS)
         self.connection.request("POST", path, json.dumps({"model": "m", "stream": True, **body}),
                                 {"Content-Type": "application/json", **headers})
         self.reply = self.connection.getresponse()
@@ -177,7 +176,7 @@ class Crowd:
 
     def __exit__(self, kind, *_):
         self.over.set()
-        self.counts, self.errors = self.result.get(timeout=300 * SLOWNESS)
+        self.counts, self.errors = self.result.get(timeout=60 * SLOWNESS)
         self.process.join()
 
 
@@ -280,24 +279,3 @@ class Left:
 
     def same(self, before):
         need(self.counts == before.counts, f"before: {before.counts}, afterwards: {self.counts}")
-
-
-def ask_sharing(server, headers, path, bodies):
-    """All at once, streamed; their pages and the number of sequences while all of them run."""
-    streams, over = [], threading.Event()
-
-    def run(body):
-        stream = Stream(server, path, headers, **body)
-        streams.append(stream)
-        try:
-            for _ in stream.events():
-                if over.is_set():
-                    break
-        finally:
-            stream.connection.sock and stream.connection.sock.shutdown(socket.SHUT_RDWR)
-            stream.drop()
-
-    threads = [threading.Thread(target=run, args=(body,)) for body in bodies]
-    for thread in threads:
-        thread.start()
-    return threads, over
