@@ -21,6 +21,7 @@ from conversations import settled  # noqa: F401 - for those who look at what is 
 
 MODEL = (("model", "m"),)
 SOCKETS, LANES = 3, 4
+PLACES = 80  # more small prompts than live sequences are kept with 16 that run
 OPTIONS = ("--context", "8192", "--sequences", "16", "--kv-mb", "768", "--kv-memory-mb", "64", "--kv-disk-mb", "256",
            "--queue", "512", "--queue-per-key", "256", "--detach-seconds", "2")
 WORDS = ("time way year work government day man world life part house course case system place end group company party "
@@ -247,7 +248,7 @@ class Left:
         self.server, self.user, self.ops = server, user, ops
         until("turns are still open", lambda: self._quiet(scrape(server, ops)))
         rng = random.Random(seed)
-        for _ in range(20):
+        for _ in range(PLACES):
             reply = server.http("POST", "/v1/completions", {"model": "m", "prompt": random_tokens(rng, 20), "max_tokens": 2,
                                                             "ignore_eos": True}, **user)
             need(reply.status == 200, f"a small prompt is answered with {reply.status}")
