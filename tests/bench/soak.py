@@ -101,9 +101,9 @@ def main():
         for error in got["errors"][:10]:
             print(error)
         after = Left(server, keys[0], ops, 2)
+        after.same(before)
         share, figure = figure_of(got, args, before, after)
         print(figure)
-        after.same(before)
         if got["errors"] or share < 0.5 or after.memory - before.memory > 160 * MIB:
             raise AssertionError("errors, shares or memory are not as they should be")
     if args.record:
