@@ -283,7 +283,7 @@ local function score_all(session, choices)
   local rest = {}
   for i = 2, #choices do rest[i - 1] = i end
   local done, err = map(rest, function(i)
-    sums[i], counts[i] = core.score(session, choices[i])
+    sums[i], counts[i] = core.score(session, choices[i], true) -- nobody goes on from there
     if not sums[i] then return nil, counts[i] end
     return true
   end, 8, false)

@@ -2,7 +2,7 @@
  * script/dialog.c - a conversation of a script's with a model. See dialog.h.
  *
  *   core.session(id, model)   a new one, or the stored one of this id
- *   core.score(session, reply)  see generate.c
+ *   core.score(session, reply, forget)  see generate.c
  *   core.session_methods      the table behind session:name()
  *
  * SPDX-License-Identifier: Apache-2.0

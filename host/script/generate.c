@@ -2,8 +2,9 @@
  * script/generate.c - turns of a session: new replies, and the likelihood of given ones.
  *
  *   session:generate(options)
- *   core.score(session, reply)  the sum of the log-probabilities of a reply's tokens and of
- *                               the one that ends it, and how many they are
+ *   core.score(session, reply, forget)
+ *       the sum of the log-probabilities of a reply's tokens and of the one that ends it, and
+ *       how many they are; forget: its state is not kept
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -137,10 +138,10 @@ static int score_gc(lua_State *L)
     return 0;
 }
 
-/* Stack: session, reply, the call. */
+/* Stack: session, reply, forget, the call. */
 static int scored(lua_State *L, int status, lua_KContext context)
 {
-    call **c = lua_touserdata(L, 3);
+    call **c = lua_touserdata(L, 4);
     const call_outcome *outcome = &(*c)->outcome;
     (void)status;
     (void)context;
@@ -162,13 +163,14 @@ int generate_score(lua_State *L)
     task_check_can_wait(L, "select");
     dialog_must_be_idle(L, s);
     sandbox_spend(L, TURN_UNITS + s->claimed / 64);
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     call **c = lua_newuserdatauv(L, sizeof *c, 0);
     *c = NULL;
     luaL_setmetatable(L, SCORE);
     dialog_count_call(L);
     run_request *request = dialog_request(L, s);
     request->generate = false;
+    request->forget = lua_toboolean(L, 3);
     request->score = strdup(reply);
     if (!request->score) {
         run_request_free(request);
