@@ -21,13 +21,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
-#define MAX_BYTES (8u << 20) /* payload at which no further piece is taken  */
-#define MAX_DELETED 64       /* each touches a handful of pages             */
-#define MAX_DONE 64          /* chunks                                      */
-#define MAX_USES 1024        /* rows of 40 bytes                            */
-#define SPARE_PAGES 8        /* inner pages of trees, lists of free pages   */
-#define SHRINK_PAGES 128     /* given back to the file system at a time     */
+#define MAX_BYTES (8u << 20)     /* payload at which no further piece is taken  */
+#define MAX_DELETED 64           /* each touches a handful of pages             */
+#define MAX_DONE 64              /* chunks                                      */
+#define MAX_USES 1024            /* rows of 40 bytes                            */
+#define SPARE_PAGES 8            /* inner pages of trees, lists of free pages   */
+#define MAX_SPARE (256ull << 20) /* of the disk, that others have; or a quarter of it */
+#define SHRINK_PAGES 128         /* given back to the file system at a time     */
 
 typedef struct use {
     int64_t id, used_ms;
@@ -87,9 +89,24 @@ static pawl_status delete_doomed(pass *p, pawl_error *error)
 
 /* -------------------------------------------------------------------- room --- */
 
-static uint64_t pages_of_budget(const kv *k)
+/* Pages that a file of so many may come to have: its budget's, and no more than leaves the
+ * disk some space for others, for the turns in pawl.db first. What is written goes through the
+ * log, so it takes its space twice; the log's own is used again. *tight: there is less left. */
+static uint64_t most_pages(const kv *k, uint64_t pages, bool *tight)
 {
-    return k->config.disk_bytes / KV_DB_PAGE;
+    uint64_t budget = k->config.disk_bytes / KV_DB_PAGE;
+    struct statvfs disk;
+    *tight = false;
+    if (statvfs(k->path, &disk) != 0 || disk.f_blocks == 0)
+        return budget;
+    uint64_t spare = disk.f_blocks / 4 * disk.f_frsize, left = disk.f_bavail * disk.f_frsize;
+    uint64_t files = kv_file_bytes(k), file = pages * KV_DB_PAGE;
+    left += files > file ? files - file : 0;
+    spare = spare < MAX_SPARE ? spare : MAX_SPARE;
+    *tight = left < spare;
+    uint64_t change = (*tight ? spare - left : (left - spare) / 2) / KV_DB_PAGE;
+    uint64_t most = *tight ? pages - (change < pages ? change : pages) : pages + change;
+    return most < budget ? most : budget;
 }
 
 /* Whether the tenant's quota, then the tier's budget, has room for it; evicts meanwhile. */
@@ -103,7 +120,7 @@ static pawl_status find_room(pass *p, const kv_entry *e, enum room *room, pawl_e
         if (status)
             return status;
         uint64_t need_pages = need / KV_DB_PAGE + SPARE_PAGES + need / KV_DB_PAGE / 512;
-        bool fits = pages - n_free + need_pages <= pages_of_budget(k);
+        bool tight, fits = pages - n_free + need_pages <= most_pages(k, pages, &tight);
         kv_lock(k);
         bool in_quota = e->tenant->bytes[KV_DISK] + need <= quota;
         kv_unlock(k);
@@ -303,15 +320,20 @@ static pawl_status write_uses(pass *p, pawl_error *error)
     return status;
 }
 
-/* A budget that was lowered: chunks go, then the pages that they leave. */
+/* A budget that was lowered, or a disk that others have filled: chunks go, then the pages that
+ * they leave. */
 static pawl_status shrink(pass *p, pawl_error *error)
 {
     kv *k = p->k;
     kv_writer *w = &k->writer;
-    uint64_t pages = 0, n_free = 0, most = pages_of_budget(k);
+    uint64_t pages = 0, n_free = 0;
+    bool tight = false;
     pawl_status status = kv_db_pages(&w->db, &pages, &n_free, error);
-    if (status || !w->shrinking)
+    if (status)
         return status;
+    uint64_t most = most_pages(k, pages, &tight);
+    if (!w->shrinking && !tight)
+        return PAWL_OK;
     while (pages - n_free > most && p->n_deleted < MAX_DELETED && evict(k, NULL)) {
         status = delete_next(p, error);
         if (!status)

@@ -235,6 +235,7 @@ static void on_error(kv *k, pawl_status status, const pawl_error *why)
     kv_pass_give_up(k);
     if (status != PAWL_E_LIMIT && status != PAWL_E_BUSY)
         disconnect(k);
+    w->log_unsafe = w->log_unsafe || status == PAWL_E_LIMIT; /* emptied, it gives space back */
     suspend(k);
     if (status != PAWL_E_FORMAT)
         return;
