@@ -16,6 +16,9 @@ from common import PAWL, SLOWNESS, case, equal, main, need
 from pipelines import Run
 
 
+LONG = 100000 + os.getpid()  # seconds that nobody else's test sleeps
+
+
 class Site(http.server.BaseHTTPRequestHandler):
     """Answers by path; keeps what it was asked."""
 
@@ -202,13 +205,13 @@ def commands():
 def commands_that_resist():
     with World() as world:
         began = time.monotonic()
-        for line in ("sleep 1234", "trap '' TERM HUP INT; sleep 1234", "setsid sleep 1234 & sleep 1234", "yes >&2",
-                     "exec 1>&- 2>&-; sleep 1234", "while :; do sleep 1234 & done"):
+        for line in (f"sleep {LONG}", f"trap '' TERM HUP INT; sleep {LONG}", f"setsid sleep {LONG} & sleep {LONG}", "yes >&2",
+                     f"exec 1>&- 2>&-; sleep {LONG}", f"while :; do sleep {LONG} & done"):
             got = world.call({"command": ["sh", "-c", line], "timeout_ms": 400})
             need(got.startswith(("timeout!true!", "tool!")), f"{line}: {got}")
         need(time.monotonic() - began < 30 * SLOWNESS, "they ended")
-        equal(running(1234), 0, "processes that are left")
-        run = world.run([{"name": "t", "command": ["sleep", "1234"]}],
+        equal(running(LONG), 0, "processes that are left")
+        run = world.run([{"name": "t", "command": ["sleep", str(LONG)]}],
                         "ctx:tools { 't' } ctx:emit('begun') ctx:tool('t')", kill_after=0.3)
         run.failed("cancelled")
         need(run.seconds < 2 * SLOWNESS, f"it took {run.seconds:.1f} s")
@@ -229,16 +232,16 @@ def running(seconds):
 def a_killed_pawl_leaves_no_tool_behind():
     with World() as world:
         (world.folder / "tools.json").write_text(json.dumps({"tools": [
-            {"name": "t", "command": ["sh", "-c", "sleep 4321 & sleep 4321"]}]}))
+            {"name": "t", "command": ["sh", "-c", f"sleep {LONG} & sleep {LONG}"]}]}))
         (world.folder / "p.lua").write_text('local h = require "pawl" return h.pipeline { name = "p", run = function(ctx) '
                                             "ctx:tools { 't' } ctx:tool('t') end }")
         process = subprocess.Popen([PAWL, "run", world.folder / "p.lua", "--ephemeral", "--tools", world.folder / "tools.json"])
         try:
-            wait_until(lambda: running(4321) == 2, "the tool runs")
+            wait_until(lambda: running(LONG) == 2, "the tool runs")
         finally:
             process.kill()
             process.wait()
-        wait_until(lambda: running(4321) == 0, "it ends with pawl")
+        wait_until(lambda: running(LONG) == 0, "it ends with pawl")
 
 
 def wait_until(holds, what):
