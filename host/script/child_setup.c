@@ -42,6 +42,18 @@
 #define OTHER_ABI UINT32_MAX
 #endif
 
+/* ThreadSanitizer takes clone() for fork(), and must not find the child's notes in its own. */
+#if defined(__SANITIZE_THREAD__)
+#define SHARED_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHARED_MEMORY 0
+#endif
+#endif
+#ifndef SHARED_MEMORY
+#define SHARED_MEMORY CLONE_VM
+#endif
+
 #define STACK_BYTES (64u << 10)
 #define MAX_FILTER 96
 #define SPACES (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
@@ -200,7 +212,7 @@ static int become_program(void *arg)
 
 static pid_t start(setup *s, char *stack, bool spaces)
 {
-    int which = CLONE_VM | CLONE_VFORK | SIGCHLD;
+    int which = SHARED_MEMORY | CLONE_VFORK | SIGCHLD;
     if (spaces)
         which |= s->spec->limits.network ? SPACES & ~CLONE_NEWNET : SPACES;
     s->spaces = spaces;
@@ -212,23 +224,28 @@ static pid_t start(setup *s, char *stack, bool spaces)
     return clone(become_program, stack + STACK_BYTES, which, s);
 }
 
+/* The setup and the child's stack are in pages that both see, whatever else they share. */
+typedef struct shared {
+    setup setup;
+    char stack[STACK_BYTES] __attribute__((aligned(16)));
+} shared;
+
 pid_t child_setup_start(const child_spec *spec, const char *path, int out, int err, int *failed)
 {
-    setup s = {.spec = spec, .path = path, .out = out, .err = err};
     sigset_t all, before;
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED) {
+    shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s == MAP_FAILED) {
         *failed = ENOMEM;
         return 0;
     }
+    s->setup = (setup){.spec = spec, .path = path, .out = out, .err = err};
     sigfillset(&all); /* no handler of ours runs in the child, on our memory */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = start(&s, stack, true);
+    pid_t pid = start(&s->setup, s->stack, true);
     if (pid < 0)
-        pid = start(&s, stack, false);
-    *failed = pid < 0 ? errno : s.failed;
+        pid = start(&s->setup, s->stack, false);
+    *failed = pid < 0 ? errno : s->setup.failed;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    munmap(stack, STACK_BYTES);
+    munmap(s, sizeof *s);
     return pid < 0 ? 0 : pid;
 }
