@@ -36,7 +36,8 @@ enum option_key { KEY_SYSTEM = 256, KEY_MAX_TOKENS, KEY_TEMPERATURE };
 
 static const struct argp_option option_table[] = {
     {"session", 's', "NAME", 0, "Keep it under this name, and go on with it next time", 0},
-    {"data", 'd', "DIR", 0, "Data folder of sessions (default: $XDG_DATA_HOME/pawl)", 0},
+    {"data", 'd', "DIR", 0,
+     "Data folder of sessions (default: $XDG_DATA_HOME/pawl, ~/.local/share/pawl)", 0},
     {"system", KEY_SYSTEM, "TEXT", 0, "What the model is told before the conversation", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Longest reply (default: until the context is full)", 0},
     {"temperature", KEY_TEMPERATURE, "T", 0, "0 is always the likeliest token (default: 1)", 0},

@@ -51,7 +51,7 @@ static const struct {
 #define N_SCOPES (sizeof scopes / sizeof *scopes)
 
 static const struct argp_option option_table[] = {
-    {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
+    {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl, ~/.local/share/pawl)", 0},
     {"name", 'n', "NAME", 0, "Whose key it is (default); keys of one name share what they store",
      0},
     {"expires", 'e', "DAYS", 0, "Until when it is good (for ever)", 0},

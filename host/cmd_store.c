@@ -339,7 +339,7 @@ static const action actions[] = {{"check", run_check, false},   {"stats", run_st
 enum option_key { KEY_REPAIR = 256, KEY_NEW_IDS, KEY_CONVERSATION, KEY_KV_MB };
 
 static const struct argp_option option_table[] = {
-    {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl)", 0},
+    {"data", 'd', "DIR", 0, "Data folder (default: $XDG_DATA_HOME/pawl, ~/.local/share/pawl)", 0},
     {"repair", KEY_REPAIR, NULL, 0, "check: take out what is damaged, after a copy", 0},
     {"kv-disk-mb", KEY_KV_MB, "N", 0, "gc: shrink kv.db to so much; 0 deletes it", 0},
     {"json", 'j', NULL, 0, "stats: one line of JSON", 0},
