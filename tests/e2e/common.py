@@ -97,7 +97,7 @@ class Server:
         self.data = self.folder / "data"
         self.data.mkdir(0o700)
         self.log_path = self.folder / "stderr.log"
-        # What runs when a test is over is cancelled at once; ops_test.py is about draining.
+        # What runs when a test is over is cancelled at once; lifecycle_test.py is about draining.
         self.command = [PAWL, "serve", "--listen", "127.0.0.1:0", "--data", self.data, "--threads", "2",
                         "--plugin-dir", TEST_PLUGINS, "--drain-seconds", "0", *args]
         for name, model in models.items():
