@@ -303,6 +303,7 @@ static void one_block_has_a_limit(void **state)
     config.limits.memory = 64u << 20;
     script_result result = run_setting(&config, &s);
     assert_int_equal(result.end, SCRIPT_DONE);
+    script_result_clear(&result);
     forget_said(&s);
     config.source = "return #('x'):rep(9000000)";
     result = run_setting(&config, &s);
