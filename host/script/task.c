@@ -157,7 +157,7 @@ bool task_spawn(lua_State *L, int n_arguments, uint64_t scope)
 }
 
 /* Ends a task and those that it spawned. */
-static void drop(lua_State *L, task *t, int end)
+static void drop(lua_State *L, task *t, enum task_end end)
 {
     script *s = script_of(L);
     for (size_t i = 0; i < TASK_MAX; i++)

@@ -29,11 +29,13 @@ enum task_state {
     TASK_PARKED   /* waits for an answer from outside                      */
 };
 
+enum task_end { TASK_RUNNING, TASK_RETURNED, TASK_RAISED, TASK_CANCELLED };
+
 /* What a script holds of a task: a userdata, whose user value is what it returned, packed,
  * or what it raised. */
 typedef struct task_handle {
     struct task *slot; /* NULL: it has ended */
-    enum { TASK_RUNNING, TASK_RETURNED, TASK_RAISED, TASK_CANCELLED } end;
+    enum task_end end;
     bool awaited; /* somebody will hear of its error */
 } task_handle;
 
