@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "store/rows.h"
+
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
 
@@ -46,16 +48,6 @@ void answers_close(answers *a)
     memset(a, 0, sizeof *a);
 }
 
-static pawl_status run(answers *a, sqlite3_stmt *statement, const char *doing, pawl_error *error)
-{
-    pawl_status status = PAWL_OK;
-    if (sqlite3_step(statement) != SQLITE_DONE)
-        status = db_fail(a->db, doing, error);
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return status;
-}
-
 pawl_status answers_put(answers *a, const store_response *response, pawl_error *error)
 {
     const char *const texts[] = {response->tenant ? response->tenant : "", response->key,
@@ -63,29 +55,17 @@ pawl_status answers_put(answers *a, const store_response *response, pawl_error *
     for (int i = 0; i < 4; i++)
         sqlite3_bind_text(a->insert, 1 + i, texts[i], -1, SQLITE_STATIC);
     sqlite3_bind_int64(a->insert, 5, response->completed_ms);
-    pawl_status status = run(a, a->insert, "noting an Idempotency-Key", error);
+    pawl_status status = rows_run(a->db, a->insert, "noting an Idempotency-Key", error);
     if (status)
         return status;
     sqlite3_bind_int64(a->expire, 1, response->completed_ms - STORE_ANSWER_MS);
-    return run(a, a->expire, "dropping old Idempotency-Keys", error);
+    return rows_run(a->db, a->expire, "dropping old Idempotency-Keys", error);
 }
 
 pawl_status answers_forget(answers *a, const char *response_id, pawl_error *error)
 {
     sqlite3_bind_text(a->forget, 1, response_id, -1, SQLITE_STATIC);
-    return run(a, a->forget, "forgetting an Idempotency-Key", error);
-}
-
-/* A text column that fits into its room. */
-static bool take_text(sqlite3_stmt *row, int at, char *to, size_t room)
-{
-    const char *text = (const char *)sqlite3_column_text(row, at);
-    size_t size = (size_t)sqlite3_column_bytes(row, at);
-    if (sqlite3_column_type(row, at) != SQLITE_TEXT || !text || size >= room ||
-        strlen(text) != size)
-        return false;
-    memcpy(to, text, size + 1);
-    return true;
+    return rows_run(a->db, a->forget, "forgetting an Idempotency-Key", error);
 }
 
 pawl_status answers_find(answers *a, const char *tenant, const char *key, int64_t since_ms,
@@ -100,8 +80,8 @@ pawl_status answers_find(answers *a, const char *tenant, const char *key, int64_
     if (rc != SQLITE_ROW)
         status = rc == SQLITE_DONE ? pawl_fail(error, PAWL_E_NOT_FOUND, "the key is new")
                                    : db_fail(a->db, "looking for an Idempotency-Key", error);
-    else if (!take_text(a->find, 0, found.hash, sizeof found.hash) ||
-             !take_text(a->find, 1, found.response_id, sizeof found.response_id))
+    else if (!rows_copy_text(a->find, 0, found.hash, sizeof found.hash) ||
+             !rows_copy_text(a->find, 1, found.response_id, sizeof found.response_id))
         status = pawl_fail(error, PAWL_E_FORMAT, "a stored Idempotency-Key is damaged");
     else
         *out = found;

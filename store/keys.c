@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "store/db.h"
 #include "store/record.h"
+#include "store/rows.h"
 
 #define COLUMNS "id, hash, hint, name, tenant, scopes, created_ms, expires_ms, revoked_ms, used_ms"
 
@@ -54,26 +55,14 @@ pawl_status keys_check(const store_key *key, pawl_error *error)
 
 /* ------------------------------------------------------------------ rows --- */
 
-/* A text column into size bytes. */
-static bool take_text(sqlite3_stmt *row, int at, char *to, size_t room)
-{
-    const char *text = (const char *)sqlite3_column_text(row, at);
-    size_t size = (size_t)sqlite3_column_bytes(row, at);
-    if (sqlite3_column_type(row, at) != SQLITE_TEXT || !text || size >= room ||
-        strlen(text) != size)
-        return false;
-    memcpy(to, text, size + 1);
-    return true;
-}
-
 static bool take_row(sqlite3_stmt *row, store_key *key)
 {
     *key = (store_key){.scopes = 0};
-    bool good = take_text(row, 0, key->id, sizeof key->id) &&
-                take_text(row, 1, key->hash, sizeof key->hash) &&
-                take_text(row, 2, key->hint, sizeof key->hint) &&
-                take_text(row, 3, key->name, sizeof key->name) &&
-                take_text(row, 4, key->tenant, sizeof key->tenant);
+    bool good = rows_copy_text(row, 0, key->id, sizeof key->id) &&
+                rows_copy_text(row, 1, key->hash, sizeof key->hash) &&
+                rows_copy_text(row, 2, key->hint, sizeof key->hint) &&
+                rows_copy_text(row, 3, key->name, sizeof key->name) &&
+                rows_copy_text(row, 4, key->tenant, sizeof key->tenant);
     for (int i = TEXTS; i < TEXTS + NUMBERS; i++)
         good = good && sqlite3_column_type(row, i) == SQLITE_INTEGER;
     int64_t scopes = sqlite3_column_int64(row, TEXTS);

@@ -73,14 +73,7 @@ static void take(void *context, const kv_row *row)
 {
     check *c = context;
     kv_entry *e;
-    kv_chunk chunk = {.key = row->key,
-                      .parent = row->parent,
-                      .tenant = row->tenant,
-                      .begin = row->begin,
-                      .tokens = row->tokens,
-                      .n_tokens = row->n_tokens,
-                      .part = row->part,
-                      .size = row->size};
+    kv_chunk chunk = kv_db_chunk_of(row);
     pawl_status status = kv_index_find(&c->index, &row->key)
                              ? PAWL_E_FORMAT
                              : kv_index_add(&c->index, &chunk, row->used_ms, &e);
@@ -331,14 +324,6 @@ bool kv_check_is_clean(const kv_check_report *report)
 
 /* -------------------------------------------------------------- survey and gc --- */
 
-static uint64_t size_of(const char *path, const char *end)
-{
-    char name[4096];
-    struct stat st;
-    int n = snprintf(name, sizeof name, "%s%s", path, end);
-    return n < (int)sizeof name && stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
 static pawl_status survey_rows(kv_db *d, kv_survey_report *report, pawl_error *error)
 {
     static const char sql[] =
@@ -374,7 +359,7 @@ pawl_status kv_survey(const char *folder, kv_survey_report *report, pawl_error *
     uint64_t pages = 0, n_free = 0;
     char *path = path_of(folder, &status, error);
     if (!status && path) {
-        made.file_bytes = size_of(path, "") + size_of(path, "-wal");
+        made.file_bytes = (uint64_t)(file_size(path, "") + file_size(path, "-wal"));
         status = kv_db_open(path, &d, error);
         if (!status)
             status = survey_rows(&d, &made, error);

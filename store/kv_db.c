@@ -47,6 +47,7 @@
 
 #include "base/log.h"
 #include "store/migrate.h"
+#include "store/rows.h"
 
 #define MAX_LOCAL (KV_DB_PAGE - 35) /* of a row in its leaf page, as the file format has it */
 #define MIN_LOCAL ((KV_DB_PAGE - 12) * 32 / 255 - 23)
@@ -238,16 +239,6 @@ static bool read_row(sqlite3_stmt *s, kv_row *row)
            row->size <= KV_MAX_SIZE;
 }
 
-static pawl_status run(kv_db *d, sqlite3_stmt *s, const char *doing, pawl_error *error)
-{
-    pawl_status status = PAWL_OK;
-    if (sqlite3_step(s) != SQLITE_DONE)
-        status = db_fail(d->db, doing, error);
-    sqlite3_reset(s);
-    sqlite3_clear_bindings(s);
-    return status;
-}
-
 pawl_status kv_db_load(kv_db *d, void (*take)(void *arg, const kv_row *row),
                        void (*refuse)(void *arg, int64_t id), void *arg, int64_t *next_id,
                        pawl_error *error)
@@ -288,7 +279,8 @@ pawl_status kv_db_sweep(kv_db *d, int64_t next_id, uint64_t *n, pawl_error *erro
 {
     sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(next_id, 0));
     sqlite3_bind_int64(d->delete_pieces, 2, INT64_MAX);
-    pawl_status status = run(d, d->delete_pieces, "deleting what was left unfinished", error);
+    pawl_status status =
+        rows_run(d->db, d->delete_pieces, "deleting what was left unfinished", error);
     if (!status)
         *n = (uint64_t)sqlite3_changes(d->db);
     return status;
@@ -299,7 +291,7 @@ pawl_status kv_db_put_piece(kv_db *d, int64_t id, uint32_t n, const void *data, 
 {
     sqlite3_bind_int64(d->put_piece, 1, kv_db_piece_id(id, n));
     sqlite3_bind_blob64(d->put_piece, 2, data, size, SQLITE_STATIC);
-    return run(d, d->put_piece, "writing a chunk", error);
+    return rows_run(d->db, d->put_piece, "writing a chunk", error);
 }
 
 pawl_status kv_db_put_row(kv_db *d, const kv_row *row, pawl_error *error)
@@ -314,7 +306,7 @@ pawl_status kv_db_put_row(kv_db *d, const kv_row *row, pawl_error *error)
     sqlite3_bind_blob64(s, 7, row->tokens, row->n_tokens * sizeof row->tokens[0], SQLITE_STATIC);
     sqlite3_bind_int64(s, 8, (int64_t)row->size);
     sqlite3_bind_int64(s, 9, (int64_t)row->sum);
-    return run(d, s, "writing a chunk's row", error);
+    return rows_run(d->db, s, "writing a chunk's row", error);
 }
 
 pawl_status kv_db_put_used(kv_db *d, int64_t id, uint64_t hits, double heat, int64_t used_ms,
@@ -324,7 +316,7 @@ pawl_status kv_db_put_used(kv_db *d, int64_t id, uint64_t hits, double heat, int
     sqlite3_bind_int64(d->put_used, 2, (int64_t)hits);
     sqlite3_bind_double(d->put_used, 3, heat);
     sqlite3_bind_int64(d->put_used, 4, used_ms);
-    return run(d, d->put_used, "writing when chunks were used", error);
+    return rows_run(d->db, d->put_used, "writing when chunks were used", error);
 }
 
 pawl_status kv_db_delete(kv_db *d, int64_t id, pawl_error *error)
@@ -333,12 +325,12 @@ pawl_status kv_db_delete(kv_db *d, int64_t id, pawl_error *error)
     if (id > 0 && id <= MAX_ID) { /* no other has pieces */
         sqlite3_bind_int64(d->delete_pieces, 1, kv_db_piece_id(id, 0));
         sqlite3_bind_int64(d->delete_pieces, 2, kv_db_piece_id(id, KV_DB_MAX_PIECES - 1));
-        status = run(d, d->delete_pieces, "deleting a chunk", error);
+        status = rows_run(d->db, d->delete_pieces, "deleting a chunk", error);
     }
     sqlite3_stmt *const rest[] = {d->delete_chunk, d->delete_used};
     for (size_t i = 0; i < 2 && !status; i++) {
         sqlite3_bind_int64(rest[i], 1, id);
-        status = run(d, rest[i], "deleting a chunk's row", error);
+        status = rows_run(d->db, rest[i], "deleting a chunk's row", error);
     }
     return status;
 }
@@ -361,6 +353,18 @@ pawl_status kv_db_pages(kv_db *d, uint64_t *pages, uint64_t *n_free, pawl_error 
 }
 
 /* -------------------------------------------------------------- arithmetic --- */
+
+kv_chunk kv_db_chunk_of(const kv_row *row)
+{
+    return (kv_chunk){.key = row->key,
+                      .parent = row->parent,
+                      .tenant = row->tenant,
+                      .begin = row->begin,
+                      .tokens = row->tokens,
+                      .n_tokens = row->n_tokens,
+                      .part = row->part,
+                      .size = row->size};
+}
 
 void kv_db_row_of(const kv_entry *e, int64_t id, kv_row *row)
 {

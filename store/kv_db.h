@@ -70,6 +70,8 @@ pawl_status kv_db_delete(kv_db *d, int64_t id, pawl_error *error); /* row and pi
 /* Pages of the file, and how many of them are free. */
 pawl_status kv_db_pages(kv_db *d, uint64_t *pages, uint64_t *n_free, pawl_error *error);
 
+/* What a row says of its chunk, borrowed from it; without the payload. */
+kv_chunk kv_db_chunk_of(const kv_row *row);
 /* An entry as a row of that id, without its sum and its use; tokens stay the entry's. */
 void kv_db_row_of(const kv_entry *e, int64_t id, kv_row *row);
 /* A row's checksum begins with everything but its payload. */

@@ -10,9 +10,9 @@
  */
 #include "store/kv_state.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "base/file.h"
 
 /* A series for each count. */
 static const struct {
@@ -56,16 +56,7 @@ void kv_count_by(kv *k, enum kv_count what, uint64_t by)
 
 uint64_t kv_file_bytes(const kv *k)
 {
-    static const char *const ends[] = {"", "-wal"};
-    char name[4096];
-    struct stat st;
-    uint64_t bytes = 0;
-    for (size_t i = 0; k->path && i < 2; i++) {
-        if (snprintf(name, sizeof name, "%s%s", k->path, ends[i]) < (int)sizeof name &&
-            stat(name, &st) == 0)
-            bytes += (uint64_t)st.st_size;
-    }
-    return bytes;
+    return k->path ? (uint64_t)(file_size(k->path, "") + file_size(k->path, "-wal")) : 0;
 }
 
 void kv_stats_get(kv *k, kv_stats *stats)

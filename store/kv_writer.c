@@ -66,14 +66,7 @@ static bool adopt(kv *k, const kv_row *row)
 {
     kv_entry *e;
     int64_t now = kv_now_ms(k);
-    kv_chunk chunk = {.key = row->key,
-                      .parent = row->parent,
-                      .tenant = row->tenant,
-                      .begin = row->begin,
-                      .tokens = row->tokens,
-                      .n_tokens = row->n_tokens,
-                      .part = row->part,
-                      .size = row->size};
+    kv_chunk chunk = kv_db_chunk_of(row);
     if (kv_index_add(&k->index, &chunk, now, &e) != PAWL_OK)
         return false;
     e->hits = row->hits;

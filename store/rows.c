@@ -54,6 +54,17 @@ const char *rows_link(sqlite3_stmt *row, int at, const char **bad)
     return id;
 }
 
+bool rows_copy_text(sqlite3_stmt *row, int at, char *to, size_t room)
+{
+    const char *text = (const char *)sqlite3_column_text(row, at);
+    size_t size = (size_t)sqlite3_column_bytes(row, at);
+    if (sqlite3_column_type(row, at) != SQLITE_TEXT || !text || size >= room ||
+        strlen(text) != size)
+        return false;
+    memcpy(to, text, size + 1);
+    return true;
+}
+
 int64_t rows_int(sqlite3_stmt *row, int at, const char **bad)
 {
     if (sqlite3_column_type(row, at) != SQLITE_INTEGER)

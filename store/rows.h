@@ -9,6 +9,8 @@
 #ifndef STORE_ROWS_H
 #define STORE_ROWS_H
 
+#include <stdbool.h>
+
 #include "store/db.h"
 
 /* Borrowed until the statement is reset; NULL binds NULL. at: from 1. */
@@ -23,6 +25,8 @@ void rows_reset(sqlite3_stmt *statement);
 const char *rows_text(sqlite3_stmt *row, int at, size_t max, const char **bad);
 /* The same for one that may be NULL: an id or nothing. */
 const char *rows_link(sqlite3_stmt *row, int at, const char **bad);
+/* A text column, whole and without NUL inside, into room bytes. False: it is none, or too long. */
+bool rows_copy_text(sqlite3_stmt *row, int at, char *to, size_t room);
 int64_t rows_int(sqlite3_stmt *row, int at, const char **bad);
 
 #endif /* STORE_ROWS_H */

@@ -9,20 +9,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "store/care.h"
 #include "store/record.h"
 #include "store/rows.h"
-
-static int64_t size_of(const char *path, const char *suffix)
-{
-    struct stat st;
-    char *name = sqlite3_mprintf("%s%s", path, suffix);
-    int64_t size = name && stat(name, &st) == 0 ? st.st_size : 0;
-    sqlite3_free(name);
-    return size;
-}
 
 static pawl_status read_numbers(sqlite3 *db, stats *out, pawl_error *error)
 {
@@ -97,8 +88,8 @@ pawl_status stats_read(const char *folder, stats *out, pawl_error *error)
         status = read_numbers(c.db, &made, error);
     if (!status)
         status = read_tenants(c.db, &made, error);
-    made.file_bytes = size_of(c.path, "");
-    made.log_bytes = size_of(c.path, "-wal");
+    made.file_bytes = file_size(c.path, "");
+    made.log_bytes = file_size(c.path, "-wal");
     care_close(&c);
     if (status)
         stats_clear(&made);

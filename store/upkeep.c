@@ -12,14 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/care.h"
 #include "store/responses.h"
-
-static int64_t size_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? st.st_size : 0;
-}
 
 /* ----------------------------------------------------------------- backup --- */
 
@@ -98,7 +93,7 @@ pawl_status upkeep_backup(const char *folder, const char *to, int64_t *bytes, pa
     sqlite3_free(copy);
     care_close(&c);
     if (!status)
-        *bytes = size_of(to);
+        *bytes = file_size(to, "");
     return status;
 }
 
@@ -133,14 +128,14 @@ pawl_status upkeep_gc(const char *folder, upkeep_gc_report *out, pawl_error *err
     if (status)
         return status;
     status = db_checkpoint(c.db, SQLITE_CHECKPOINT_TRUNCATE, error);
-    made.before_bytes = size_of(c.path);
+    made.before_bytes = file_size(c.path, "");
     if (!status)
         status = delete_unneeded(c.db, &made.removed, error);
     if (!status)
         status = db_exec(c.db, "VACUUM", error);
     if (!status)
         status = db_checkpoint(c.db, SQLITE_CHECKPOINT_TRUNCATE, error);
-    made.after_bytes = size_of(c.path);
+    made.after_bytes = file_size(c.path, "");
     care_close(&c);
     if (!status)
         *out = made;

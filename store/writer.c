@@ -32,9 +32,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/queue.h"
 #include "store/talks.h"
@@ -97,15 +97,8 @@ struct writer {
 static void collect(void *context)
 {
     const writer *w = context;
-    struct stat log = {0};
-    char *path = NULL;
     metric_set(w->measures.queued, (double)queue_size(w->queue));
-    if (asprintf(&path, "%s-wal", w->path) < 0)
-        return;
-    if (stat(path, &log))
-        log.st_size = 0;
-    metric_set(w->measures.log_bytes, (double)log.st_size);
-    free(path);
+    metric_set(w->measures.log_bytes, (double)file_size(w->path, "-wal"));
 }
 
 static void open_measures(writer *w, metrics *all)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,6 +51,17 @@ pawl_status file_make_folder(const char *path, pawl_error *error)
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
         return pawl_fail(error, PAWL_E_ARGUMENT, "%s: is not a folder", path);
     return PAWL_OK;
+}
+
+int64_t file_size(const char *path, const char *suffix)
+{
+    struct stat st;
+    char *name = NULL;
+    if (asprintf(&name, "%s%s", path, suffix) < 0)
+        return 0;
+    int64_t size = stat(name, &st) == 0 ? st.st_size : 0;
+    free(name);
+    return size;
 }
 
 char *file_join(const char *folder, const char *name)
