@@ -2,7 +2,7 @@
  * conversations_test.c - what store.h promises of conversations, on every
  * implementation of it.
  *
- * Another implementation joins by one line in `implementations`.
+ * Another implementation joins by one line in contract.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,49 +15,7 @@
 
 #include <stdio.h>
 
-#include "store/sqlite_store.h"
-#include "store_help.h"
-
-static const struct implementation {
-    const char *name;
-    pawl_status (*open)(const char *folder, store **out, pawl_error *error);
-} implementations[] = {{"sqlite", sqlite_store_open}};
-
-/* The implementation under test: set by main() before the tests run. */
-static const struct implementation *tested;
-
-typedef struct fixture {
-    char folder[64];
-    store *s;
-    pawl_error error;
-} fixture;
-
-static void reopen(fixture *f)
-{
-    if (f->s)
-        f->s->close(f->s);
-    f->s = NULL;
-    assert_int_equal(tested->open(f->folder, &f->s, &f->error), PAWL_OK);
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    help_make_folder(f->folder);
-    reopen(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    if (f->s)
-        f->s->close(f->s);
-    help_remove_folder(f->folder);
-    free(f);
-    return 0;
-}
+#include "contract.h"
 
 /* ------------------------------------------------------------------- short --- */
 
@@ -423,7 +381,7 @@ int main(void)
         EACH(texts_come_without_tokens),
     };
     int failed = 0;
-    for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {
+    for (size_t i = 0; i < N_IMPLEMENTATIONS; i++) {
         tested = &implementations[i];
         failed += cmocka_run_group_tests_name(tested->name, tests, NULL, NULL);
     }

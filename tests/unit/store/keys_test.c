@@ -17,50 +17,8 @@
 
 #include "store/control.h"
 #include "store/db.h"
-#include "store/sqlite_store.h"
 #include "store/wait.h"
-#include "store_help.h"
-
-static const struct implementation {
-    const char *name;
-    pawl_status (*open)(const char *folder, store **out, pawl_error *error);
-} implementations[] = {{"sqlite", sqlite_store_open}};
-
-static const struct implementation *tested;
-
-typedef struct fixture {
-    char folder[64];
-    store *s;
-    pawl_error error;
-} fixture;
-
-static void reopen(fixture *f)
-{
-    if (f->s)
-        f->s->close(f->s);
-    f->s = NULL;
-    assert_int_equal(tested->open(f->folder, &f->s, &f->error), PAWL_OK);
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    f->error.struct_size = sizeof f->error;
-    help_make_folder(f->folder);
-    reopen(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    if (f->s)
-        f->s->close(f->s);
-    help_remove_folder(f->folder);
-    free(f);
-    return 0;
-}
+#include "contract.h"
 
 /* A key whose hash is made of its number. */
 static store_key key_of(unsigned number)
@@ -329,7 +287,7 @@ int main(void)
         EACH(version_1_gets_tenants),
     };
     int failed = 0;
-    for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {
+    for (size_t i = 0; i < N_IMPLEMENTATIONS; i++) {
         tested = &implementations[i];
         failed += cmocka_run_group_tests_name(tested->name, contract, NULL, NULL);
     }

@@ -13,47 +13,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "store/sqlite_store.h"
-#include "store_help.h"
+#include "contract.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-static pawl_status (*const implementations[])(const char *folder, store **out,
-                                              pawl_error *error) = {sqlite_store_open};
-static size_t tested;
-
-typedef struct fixture {
-    char folder[64];
-    store *s;
-    pawl_error error;
-} fixture;
-
-static void reopen(fixture *f)
-{
-    if (f->s)
-        f->s->close(f->s);
-    f->s = NULL;
-    assert_int_equal(implementations[tested](f->folder, &f->s, &f->error), PAWL_OK);
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    help_make_folder(f->folder);
-    reopen(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    f->s->close(f->s);
-    help_remove_folder(f->folder);
-    free(f);
-    return 0;
-}
 
 static store_run a_run(const char *id, const char *state)
 {
@@ -254,7 +217,9 @@ int main(void)
                                        EACH(steps_and_events), EACH(old_events_go),
                                        EACH(runs_are_listed_and_removed)};
     int failed = 0;
-    for (tested = 0; tested < sizeof implementations / sizeof implementations[0]; tested++)
-        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < N_IMPLEMENTATIONS; i++) {
+        tested = &implementations[i];
+        failed += cmocka_run_group_tests_name(tested->name, tests, NULL, NULL);
+    }
     return failed;
 }
