@@ -223,24 +223,37 @@ static void the_socket_is_private(void **state)
 /* A row that is damaged opens nothing, and does not make the server one without keys. */
 static void a_damaged_row_is_no_key(void **state)
 {
+    static const char *const damages[] = {
+        "hash = 'x'",
+        "name = hex(zeroblob(200))",    /* longer than its room       */
+        "name = 'a' || char(0) || 'b'", /* a NUL inside               */
+        "tenant = hex(zeroblob(200))",
+        "scopes = 99",
+    };
     fixture *f = *state;
     sqlite3 *db;
-    char file[80];
+    char file[80], sql[400];
     store_key one = key_of(1), two = key_of(2), found;
     assert_int_equal(add(f->s, &one, &f->error), PAWL_OK);
     assert_int_equal(add(f->s, &two, &f->error), PAWL_OK);
-    f->s->close(f->s);
-    f->s = NULL;
     snprintf(file, sizeof file, "%s/pawl.db", f->folder);
-    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "UPDATE api_key SET hash = 'x' WHERE id = 'key_1'", NULL, NULL, NULL),
-        SQLITE_OK);
-    sqlite3_close(db);
-    reopen(f);
-    assert_int_equal(f->s->key_count(f->s), 2);
-    assert_false(f->s->key_find(f->s, one.hash, NULL, &found));
-    assert_true(f->s->key_find(f->s, two.hash, NULL, &found));
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        f->s->close(f->s);
+        f->s = NULL;
+        assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+        snprintf(sql, sizeof sql,
+                 "CREATE TABLE IF NOT EXISTS sound AS SELECT * FROM api_key; "
+                 "UPDATE api_key SET (hash, name, tenant, scopes) = (SELECT hash, name, tenant, "
+                 "scopes FROM sound WHERE id = 'key_1') WHERE id = 'key_1'; "
+                 "UPDATE api_key SET %s WHERE id = 'key_1'",
+                 damages[i]);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        reopen(f);
+        assert_int_equal(f->s->key_count(f->s), 2);
+        assert_false(f->s->key_find(f->s, one.hash, NULL, &found));
+        assert_true(f->s->key_find(f->s, two.hash, NULL, &found));
+    }
 }
 
 /* A file of version 1 keeps its responses, which are nobody's in particular. */
