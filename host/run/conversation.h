@@ -70,8 +70,6 @@ bool run_conversation_attach(run_conversation *c, run_request *request);
 
 /* Changes, to be written. Each false: no memory, or it cannot be read. */
 bool run_conversation_describe(run_conversation *c, const cJSON *metadata); /* and its title */
-/* Takes the items. False also where there are too many. */
-bool run_conversation_add(run_conversation *c, cJSON *items);
 /* *found: whether there is such an item, which is gone now. [worker] */
 bool run_conversation_drop(run_conversation *c, const char *item_id, bool *found);
 /* The latest turn, from its user's message on; *found: whether there is one. [worker] */

@@ -46,15 +46,6 @@ bool run_conversation_describe(run_conversation *c, const cJSON *metadata)
     return true;
 }
 
-bool run_conversation_add(run_conversation *c, cJSON *items)
-{
-    bool fits = cJSON_GetArraySize(c->tail) + cJSON_GetArraySize(items) <= RUN_MAX_TAIL;
-    while (fits && items->child)
-        cJSON_AddItemToArray(c->tail, cJSON_DetachItemViaPointer(items, items->child));
-    cJSON_Delete(items);
-    return fits;
-}
-
 static cJSON *item_of(cJSON *items, const char *id)
 {
     cJSON *each;

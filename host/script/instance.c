@@ -417,11 +417,6 @@ const char *instance_id(const instance *i)
     return i->store ? i->id : "";
 }
 
-const pipeline *instance_pipeline(const instance *i)
-{
-    return i->pipeline;
-}
-
 enum script_step instance_step(instance *i, int64_t slice_ns)
 {
     enum script_step at = i->script && !i->ended ? script_step(i->script, slice_ns) : SCRIPT_ENDED;

@@ -53,7 +53,6 @@ pawl_status instance_look(run_runtime *runtime, const run_caller *caller, const 
                           store_run **run, pawl_error *error);
 
 const char *instance_id(const instance *i); /* "" where nothing is kept */
-const pipeline *instance_pipeline(const instance *i);
 
 /* As of script.h. */
 enum script_step instance_step(instance *i, int64_t slice_ns);
