@@ -16,11 +16,10 @@
 #include "base/digest.h"
 #include "script/failure.h"
 
-#define DOCS_MAX_PATH 1024            /* bytes of a path                          */
-#define DOCS_MAX_FILES 20000          /* of one list                              */
-#define DOCS_MAX_DEPTH 32             /* folders within each other                */
-#define DOCS_MAX_TEXT (7u << 20)      /* bytes of what is read: one text in a script */
-#define DOCS_MAX_FILE (1024ull << 20) /* bytes of a file whose text is asked for */
+#define DOCS_MAX_PATH 1024       /* bytes of a path                          */
+#define DOCS_MAX_FILES 20000     /* of one list                              */
+#define DOCS_MAX_DEPTH 32        /* folders within each other                */
+#define DOCS_MAX_TEXT (7u << 20) /* bytes of what is read: one text in a script */
 
 typedef struct docs {
     int folder;    /* the descriptor of the root                    */

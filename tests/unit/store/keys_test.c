@@ -231,24 +231,20 @@ static void a_damaged_row_is_no_key(void **state)
         "scopes = 99",
     };
     fixture *f = *state;
-    sqlite3 *db;
-    char file[80], sql[400];
+    char sql[400];
     store_key one = key_of(1), two = key_of(2), found;
     assert_int_equal(add(f->s, &one, &f->error), PAWL_OK);
     assert_int_equal(add(f->s, &two, &f->error), PAWL_OK);
-    snprintf(file, sizeof file, "%s/pawl.db", f->folder);
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         f->s->close(f->s);
         f->s = NULL;
-        assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
         snprintf(sql, sizeof sql,
                  "CREATE TABLE IF NOT EXISTS sound AS SELECT * FROM api_key; "
                  "UPDATE api_key SET (hash, name, tenant, scopes) = (SELECT hash, name, tenant, "
                  "scopes FROM sound WHERE id = 'key_1') WHERE id = 'key_1'; "
                  "UPDATE api_key SET %s WHERE id = 'key_1'",
                  damages[i]);
-        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-        sqlite3_close(db);
+        help_sql(f->folder, "pawl.db", sql);
         reopen(f);
         assert_int_equal(f->s->key_count(f->s), 2);
         assert_false(f->s->key_find(f->s, one.hash, NULL, &found));
@@ -265,23 +261,19 @@ static void version_1_gets_tenants(void **state)
         "ALTER TABLE response DROP COLUMN conversation;"
         "ALTER TABLE response DROP COLUMN tenant; DROP TABLE api_key; PRAGMA user_version = 1";
     fixture *f = *state;
-    sqlite3 *db;
-    char file[80];
+    char copy[80];
     store_response a = help_response("a", NULL), *got;
     assert_int_equal(help_put(f->s, &a, &f->error), PAWL_OK);
     f->s->close(f->s);
     f->s = NULL;
-    snprintf(file, sizeof file, "%s/pawl.db", f->folder);
-    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, back, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+    help_sql(f->folder, "pawl.db", back);
     reopen(f);
     assert_int_equal(f->s->get(f->s, "a", 0, &got, NULL), PAWL_OK);
     assert_string_equal(got->tenant, "");
     assert_string_equal(got->input, a.input);
     free(got);
-    strcat(file, ".v1");
-    assert_int_equal(access(file, F_OK), 0);
+    snprintf(copy, sizeof copy, "%s/pawl.db.v1", f->folder);
+    assert_int_equal(access(copy, F_OK), 0);
 }
 
 int main(void)

@@ -103,18 +103,6 @@ static int unmake(void **state)
     return 0;
 }
 
-static void alter(const char *folder, const char *sql)
-{
-    char path[128];
-    sqlite3 *db;
-    path_of(folder, "kv.db", path);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
-    if (rc != SQLITE_OK)
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    sqlite3_close(db);
-}
-
 /* Opens, reads all; none may be wrong. Returns how many were right. */
 static int count_right(const char *folder)
 {
@@ -150,12 +138,12 @@ static void newer_is_refused(void **state)
     kv_check_report report;
     pawl_error error = {.struct_size = sizeof error};
     fill(*state);
-    alter(*state, "PRAGMA user_version = 7");
+    help_sql(*state, "kv.db", "PRAGMA user_version = 7");
     assert_int_equal(open_kv(*state, &k, &error), PAWL_E_UNSUPPORTED);
     assert_non_null(strstr(error.message, "version 7"));
     assert_non_null(strstr(error.message, "up to 1"));
     assert_int_equal(kv_check(*state, true, NULL, NULL, &report, &error), PAWL_E_UNSUPPORTED);
-    alter(*state, "PRAGMA user_version = 1");
+    help_sql(*state, "kv.db", "PRAGMA user_version = 1");
     assert_int_equal(count_right(*state), CHUNKS); /* nothing was touched */
 }
 
@@ -164,7 +152,7 @@ static void a_stranger_is_kept_aside(void **state)
     char path[128];
     struct stat st;
     fill(*state);
-    alter(*state, "PRAGMA application_id = 77");
+    help_sql(*state, "kv.db", "PRAGMA application_id = 77");
     assert_int_equal(count_right(*state), 0);
     path_of(*state, "kv.db.old", path);
     assert_int_equal(stat(path, &st), 0);
@@ -190,7 +178,7 @@ static void other_pages_are_replaced(void **state)
     path_of(*state, "kv.db", path);
     path_of(*state, "kv.db.old", old);
     fill(*state);
-    alter(*state, "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM");
+    help_sql(*state, "kv.db", "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM");
     assert_int_equal(count_right(*state), 0);
     assert_int_not_equal(stat(old, &st), 0); /* ours: deleted */
 }
@@ -261,12 +249,12 @@ static void every_column(void **state)
 {
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         fill(*state);
-        alter(*state, damages[i].sql);
+        help_sql(*state, "kv.db", damages[i].sql);
         int right = count_right(*state);
         if (damages[i].right != -2 && right != damages[i].right)
             fail_msg("%s: %d right, not %d", damages[i].sql, right, damages[i].right);
         fill(*state);
-        alter(*state, damages[i].sql);
+        help_sql(*state, "kv.db", damages[i].sql);
         kv_check_report before = check(*state, false);
         if (damages[i].right != 6 && kv_check_is_clean(&before))
             fail_msg("%s: a check finds nothing", damages[i].sql);

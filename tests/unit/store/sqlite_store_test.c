@@ -17,8 +17,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <sqlite3.h>
-
 #include "store/responses.h"
 #include "store/sqlite_store.h"
 #include "store_help.h"
@@ -44,15 +42,6 @@ static int teardown(void **state)
     help_remove_folder(f->folder);
     free(f);
     return 0;
-}
-
-/* Runs SQL on the file as a stranger would. */
-static void sql(const fixture *f, const char *text)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(f->file, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
 }
 
 /* A closed store with resp_a and resp_b on it. */
@@ -166,12 +155,12 @@ static void newer_version_is_refused(void **state)
 {
     fixture *f = *state;
     make_two(f);
-    sql(f, "PRAGMA user_version = 77");
+    help_sql(f->folder, "pawl.db", "PRAGMA user_version = 77");
     char known[24], back[40];
     snprintf(known, sizeof known, "up to %d", responses_kind.version);
     snprintf(back, sizeof back, "PRAGMA user_version = %d", responses_kind.version);
     refused(f, PAWL_E_UNSUPPORTED, "version 77", known);
-    sql(f, back);
+    help_sql(f->folder, "pawl.db", back);
     store *s;
     assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
     assert_true(help_has(s, "resp_b", 0));
@@ -181,11 +170,11 @@ static void newer_version_is_refused(void **state)
 static void other_programs_file_is_refused(void **state)
 {
     fixture *f = *state;
-    sql(f, "CREATE TABLE bookmarks (url TEXT)");
+    help_sql(f->folder, "pawl.db", "CREATE TABLE bookmarks (url TEXT)");
     refused(f, PAWL_E_FORMAT, f->file, "another program");
-    sql(f, "PRAGMA application_id = 12345; PRAGMA user_version = 1");
+    help_sql(f->folder, "pawl.db", "PRAGMA application_id = 12345; PRAGMA user_version = 1");
     refused(f, PAWL_E_FORMAT, f->file, "another program");
-    sql(f, "SELECT url FROM bookmarks"); /* and was left alone */
+    help_sql(f->folder, "pawl.db", "SELECT url FROM bookmarks"); /* and was left alone */
 }
 
 static void write_file(const fixture *f, const void *data, size_t size)
@@ -308,7 +297,7 @@ static void damaged_rows_are_named(void **state)
                  "')') WHERE name = 'response';"
                  "PRAGMA writable_schema = RESET; UPDATE response SET %s WHERE id = 'resp_b'",
                  cases[i].change);
-        sql(f, text);
+        help_sql(f->folder, "pawl.db", text);
         assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
         assert_int_equal(s->get(s, "resp_b", 0, &got, &f->error), PAWL_E_FORMAT);
         assert_null(got);
@@ -340,7 +329,7 @@ static void damaged_conversation_is_said(void **state)
                  "')') WHERE name = 'conversation';"
                  "PRAGMA writable_schema = RESET; UPDATE conversation SET %s",
                  columns[i]);
-        sql(f, text);
+        help_sql(f->folder, "pawl.db", text);
         assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
         assert_int_equal(s->conversation_get(s, "conv_a", &got, &f->error), PAWL_E_FORMAT);
         assert_null(got);
@@ -357,8 +346,9 @@ static void ring_of_parents_ends(void **state)
     fixture *f = *state;
     store *s;
     make_two(f);
-    sql(f, "UPDATE response SET parent = 'resp_b', removed = 1 WHERE id = 'resp_a';"
-           "UPDATE response SET removed = 0 WHERE id = 'resp_b'");
+    help_sql(f->folder, "pawl.db",
+             "UPDATE response SET parent = 'resp_b', removed = 1 WHERE id = 'resp_a';"
+             "UPDATE response SET removed = 0 WHERE id = 'resp_b'");
     assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
     assert_int_equal(help_remove(s, "resp_b", &f->error), PAWL_OK);
     assert_false(help_has(s, "resp_b", 0));
@@ -371,7 +361,8 @@ static void half_a_removal_is_undone(void **state)
     fixture *f = *state;
     store *s;
     make_two(f);
-    sql(f, "UPDATE response SET parent = '', removed = 1 WHERE id = 'resp_a'");
+    help_sql(f->folder, "pawl.db",
+             "UPDATE response SET parent = '', removed = 1 WHERE id = 'resp_a'");
     assert_int_equal(sqlite_store_open(f->folder, &s, &f->error), PAWL_OK);
     assert_int_equal(help_remove(s, "resp_b", &f->error), PAWL_E_FORMAT);
     assert_true(help_has(s, "resp_b", 0));

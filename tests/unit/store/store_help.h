@@ -11,7 +11,9 @@
 
 #include <ftw.h>
 #include <pthread.h>
+#include <sqlite3.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,6 +124,20 @@ static inline int help_unlink_one(const char *path, const struct stat *st, int f
 static inline void help_remove_folder(const char *folder)
 {
     nftw(folder, help_unlink_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Runs SQL on a file of a folder as a stranger would; ends the test program where it fails. */
+static inline void help_sql(const char *folder, const char *file, const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        fprintf(stderr, "%s: %s\n", sql, sqlite3_errmsg(db));
+        abort();
+    }
+    sqlite3_close(db);
 }
 
 #endif /* STORE_HELP_H */

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include <sqlite3.h>
 #include <stdio.h>
 
 #include "store/sqlite_store.h"
@@ -75,17 +74,6 @@ static int teardown(void **state)
     help_remove_folder(f->folder);
     free(f);
     return 0;
-}
-
-/* Runs SQL on the file as a stranger would. */
-static void sql(const fixture *f, const char *text)
-{
-    sqlite3 *db;
-    char *why = NULL;
-    assert_int_equal(sqlite3_open(f->file, &db), SQLITE_OK);
-    if (sqlite3_exec(db, text, NULL, NULL, &why) != SQLITE_OK)
-        fail_msg("%s: %s", text, why);
-    sqlite3_close(db);
 }
 
 static void note(void *arg, const char *where, const char *what)
@@ -183,7 +171,7 @@ static void damage_is_named(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture *f = *state;
-        sql(f, cases[i].change);
+        help_sql(f->folder, "pawl.db", cases[i].change);
         if (look(f).faults < 1 || !strstr(f->said, cases[i].says))
             fail_msg("%s: said %s", cases[i].change, f->said);
         verify_report r = mend(f);
@@ -199,7 +187,7 @@ static void damage_is_named(void **state)
 static void conversations_go_back(void **state)
 {
     fixture *f = *state;
-    sql(f, "UPDATE response SET input = 'x' WHERE id = 'b'");
+    help_sql(f->folder, "pawl.db", "UPDATE response SET input = 'x' WHERE id = 'b'");
     verify_report r = mend(f);
     assert_int_equal(r.removed, 3); /* b, and c and d with it */
     assert_int_equal(r.moved, 2);
@@ -216,7 +204,7 @@ static void conversations_go_back(void **state)
 static void nothing_is_left(void **state)
 {
     fixture *f = *state;
-    sql(f, "UPDATE response SET input = 'x' WHERE id = 'a'");
+    help_sql(f->folder, "pawl.db", "UPDATE response SET input = 'x' WHERE id = 'a'");
     verify_report r = mend(f);
     assert_int_equal(r.removed, 4);
     expect_head(f, "conv_c", NULL);
@@ -292,10 +280,12 @@ static void gc_gives_space_back(void **state)
     s->close(s);
     free(large);
     /* Removed, and needed by nobody: no store leaves such rows, a torn import might. */
-    sql(f, "INSERT INTO response (id, parent, removed, n_prompt, created_ms, completed_ms, model, "
-           "status, request, result, input, output, tokens) VALUES ('x', 'a', 1, 0, 0, 0, '', "
-           "'completed', '{}', '{}', '[]', '[]', x''), ('y', 'x', 1, 0, 0, 0, '', 'completed', "
-           "'{}', '{}', '[]', '[]', x'')");
+    help_sql(
+        f->folder, "pawl.db",
+        "INSERT INTO response (id, parent, removed, n_prompt, created_ms, completed_ms, model, "
+        "status, request, result, input, output, tokens) VALUES ('x', 'a', 1, 0, 0, 0, '', "
+        "'completed', '{}', '{}', '[]', '[]', x''), ('y', 'x', 1, 0, 0, 0, '', 'completed', "
+        "'{}', '{}', '[]', '[]', x'')");
     assert_int_equal(look(f).unneeded, 1);
     assert_int_equal(upkeep_gc(f->folder, &gc, &f->error), PAWL_OK);
     assert_int_equal(gc.removed, 2);
@@ -315,7 +305,7 @@ static void what_is_not_there(void **state)
     assert_int_equal(verify_run(empty, note, f, &r, &f->error), PAWL_E_NOT_FOUND);
     assert_int_equal(stats_read(empty, &st, &f->error), PAWL_E_NOT_FOUND);
     assert_int_equal(access(empty, F_OK), -1); /* and was not made */
-    sql(f, "PRAGMA user_version = 1");
+    help_sql(f->folder, "pawl.db", "PRAGMA user_version = 1");
     assert_int_equal(verify_run(f->folder, note, f, &r, &f->error), PAWL_E_UNSUPPORTED);
     int64_t bytes;
     char copy[96];
